@@ -15,23 +15,20 @@ from microkernels.common.memory import Readable, Writable
 from .layout import BpLayout
 from .problem import BpProblem, MessageDirection, Messages, check_messages, element_type
 from .record import SUM_PLACE, fill_blocks, read_blocks
-from .shifts.transform import transform_of
 from .tiles import Tile
 
 
 def _check(layout: BpLayout, problem: BpProblem) -> None:
-    layout_shape = (layout.grid.width, layout.grid.height, layout.labels, layout.bits)
+    layout_shape = (layout.grid.width, layout.grid.height, layout.plan.labels, layout.plan.bits)
     needed = (problem.width, problem.height, problem.labels, problem.bits)
     if layout_shape != needed:
         raise KernelError(
             "the layout is for {} x {} pixels, {} labels of {} bits; ".format(*layout_shape)
             + "the problem needs {} x {}, {} of {}".format(*needed)
         )
-    if layout.shifts is not None:
-        transform = transform_of(problem.smoothness)
-        if transform is None or layout.shifts.transform not in (transform, transform.flat):
-            raise KernelError("the layout's shifts differ from those of the smoothness costs")
-    if layout.variant.weighted != (problem.weights is not None):
+    if not layout.plan.suits(problem.smoothness):
+        raise KernelError("the layout's shifts differ from those of the smoothness costs")
+    if layout.plan.variant.weighted != (problem.weights is not None):
         raise KernelError("the layout and the problem must both have edge weights, or neither")
     if layout.symmetric and not problem.symmetric:
         raise KernelError("the layout is for symmetric smoothness costs; the problem's are not")
@@ -66,15 +63,9 @@ def contents(
     start = problem.no_messages() if messages is None else check_messages(problem, messages)
     planes: dict[MessageDirection | None, Messages] = {None: problem.data_costs}
     planes |= {direction: start[direction] for direction in MessageDirection}
-    damping = np.array([layout.variant.damping] * layout.variant.damped, start.dtype).tobytes()
-    costs: tuple[tuple[int, bytes], ...] = (
-        (layout.matrix, np.ascontiguousarray(problem.smoothness).tobytes() + damping),
-        (layout.transposed, np.ascontiguousarray(problem.smoothness.T).tobytes() + damping),
-    )
+    places, costs = (layout.matrix, layout.transposed), layout.plan.costs(problem.smoothness)
     tails = _tails(problem)
-    if layout.shifts is not None:
-        costs = ((layout.matrix, layout.shifts.constants.tobytes()),)
-    shared = ((layout.flags.base, layout.flags.words()), *costs)
+    shared = ((layout.flags.base, layout.flags.words()), *zip(places, costs, strict=False))
     for vault in range(layout.ring.vaults):
         parameters = layout.parameter_block(iterations, vault)
         yield layout.ring.address(vault, layout.parameters), parameters
@@ -85,18 +76,18 @@ def contents(
             for direction, values in planes.items() if row.y < layout.grid.height else ():
                 rows = np.ascontiguousarray(values[row.pixels])
                 vectors = rows.view(np.uint8)
-                if layout.in_blocks:
+                if layout.plan.in_blocks:
                     fill_blocks(records, direction, vectors, layout.vector_bytes)
                 else:
                     _vectors(records, layout, direction)[: vectors.shape[1]] = vectors[0]
-            if layout.sums:
+            if layout.plan.sums:
                 up, down = (
                     start[way][row.pixels] for way in (MessageDirection.UP, MessageDirection.DOWN)
                 )
                 sums = np.ascontiguousarray(add(add(up, down), problem.data_costs[row.pixels]))
                 vectors = sums.view(np.uint8)
                 at = SUM_PLACE * layout.vector_bytes
-                if layout.in_blocks:
+                if layout.plan.in_blocks:
                     fill_blocks(records, None, vectors, layout.vector_bytes, sums=True)
                 else:
                     of_pixels = records.reshape(-1, layout.record_bytes)
@@ -128,11 +119,11 @@ def _vectors(
     """View ``[x, byte]`` of one vector in every record of a row, or of the elements after its
     labels; None: the data costs."""
     records = data.reshape(-1, layout.record_bytes)
-    size = layout.bits // 8
+    size = layout.plan.size
     start = layout.place(direction) * layout.vector_bytes
     if tail:
-        start += layout.labels * size
-    return records[:, start : start + (layout.variant.tail if tail else layout.labels) * size]
+        start += layout.plan.labels * size
+    return records[:, start : start + (layout.tail if tail else layout.plan.labels) * size]
 
 
 def pack(
@@ -150,8 +141,8 @@ def pack(
 
 def unpack(layout: BpLayout, memory: Readable) -> Messages:
     """Read back the messages of all directions."""
-    dtype = element_type(layout.bits)
-    shape = (len(MessageDirection), layout.grid.height, layout.grid.width, layout.labels)
+    dtype = element_type(layout.plan.bits)
+    shape = (len(MessageDirection), layout.grid.height, layout.grid.width, layout.plan.labels)
     messages = np.empty(shape, dtype)
     for row in row_tiles(layout):
         if row.y >= layout.grid.height:
@@ -160,8 +151,8 @@ def unpack(layout: BpLayout, memory: Readable) -> Messages:
         data = memory.read(layout.record_at(row.x, row.y), layout.row_bytes(row))
         records = np.frombuffer(data, np.uint8)
         for direction in MessageDirection:
-            if layout.in_blocks:
-                used = layout.labels * dtype.itemsize
+            if layout.plan.in_blocks:
+                used = layout.plan.labels * dtype.itemsize
                 vectors = read_blocks(records, direction, used, layout.vector_bytes)
             else:
                 vectors = _vectors(records, layout, direction)[None, : rows.shape[2]]

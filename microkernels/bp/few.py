@@ -20,67 +20,64 @@ instructions since the last ``t``, which read the messages. A turn's slot is loa
 last ``m``, since two instructions have been accepted after the last ``r``.
 """
 
-from functools import lru_cache
+from functools import cached_property
+from typing import ClassVar
 
 from isa.limits import RANGE_BYTES
-from isa.program import Program
 from isa.timing import VECTOR_LATENCY, WORD_BYTES
-from microkernels.common.builder import DEFAULT_SCRATCHPAD, ScratchpadPlan
-from microkernels.common.errors import KernelError
+from microkernels.common.builder import KernelBuilder, ScratchpadPlan
 from microkernels.common.feature_map import COLUMN_BYTES, round_up
 
 from .block_frame import BLOCK_LANES, TURN_UPDATES, BlockFrame, add_ring
-from .problem import element_type
+from .kernel import MatrixPlan
+from .plan import BUS_BYTES, LINE_ENDS
 from .record import BLOCK, LOADED_VECTORS, PART, vector_stride
-from .shifts.base import BUS_BYTES, update_cycles
-from .shifts.kernel import LINE_ENDS
 
 
-def few_cycles(labels: int, bits: int) -> float:
-    """Approximate engine cycles per update if operands arrive in time."""
-    words = tuple(few_program(labels, bits).words)
-    return update_cycles(words, labels, labels) / BLOCK + LINE_ENDS
+class FewPlan(MatrixPlan):
+    """The kernel by a matrix for few labels, on blocks of pixels."""
 
+    in_blocks: ClassVar[bool] = True
+    stem: ClassVar[str] = "few_"
+    lone: ClassVar[float] = 1
 
-def few_bus_cycles(labels: int, bits: int) -> float:
-    """Cycles of a vault's bus per update: the parts of a block, and two messages at a time."""
-    vector = vector_stride(labels, bits)
-    inputs = LOADED_VECTORS * vector
-    return (inputs + COLUMN_BYTES / BLOCK) / BUS_BYTES
+    @property
+    def lines(self) -> int:
+        return BLOCK_LANES
 
+    @cached_property
+    def pad(self) -> ScratchpadPlan:
+        """The places.
 
-def _pad(labels: int, bits: int, scratchpad_bytes: int) -> ScratchpadPlan:
-    size, vector = element_type(bits).itemsize, vector_stride(labels, bits)
-    pad = ScratchpadPlan(align=vector)
-    # Pads read from here.
-    pad.take("S", max(round_up(labels * labels * size, RANGE_BYTES), PART * vector))
-    # Messages of two lanes are next to each other.
-    pad.take_each("m", BLOCK_LANES, vector)
-    pad.take_each("raw", BLOCK_LANES, vector)
-    pad.take("pad", PART * vector)
-    if not add_ring(pad, vector) or pad.used > scratchpad_bytes:
-        raise KernelError(
-            f"blocks of {labels} labels of {bits} bits do not fit a scratchpad of "
-            f"{scratchpad_bytes} bytes by a matrix"
-        )
-    return pad
+        Raises:
+            KernelError: vectors that do not fit the scratchpad.
+        """
+        size, vector = self.size, vector_stride(self.labels, self.bits)
+        pad = ScratchpadPlan(align=vector)
+        # Pads read from here.
+        pad.take("S", max(round_up(self.labels**2 * size, RANGE_BYTES), PART * vector))
+        # Messages of two lanes are next to each other.
+        pad.take_each("m", BLOCK_LANES, vector)
+        pad.take_each("raw", BLOCK_LANES, vector)
+        pad.take("pad", PART * vector)
+        if not add_ring(pad, vector) or pad.used > self.scratchpad_bytes:
+            raise self.no_room(" by a matrix")
+        return pad
 
+    @property
+    def cycles(self) -> float:
+        """Cycles of the loop, which stores messages two at a time, and of line ends."""
+        return super().cycles / BLOCK + LINE_ENDS
 
-@lru_cache(maxsize=16)
-def few_program(
-    labels: int,
-    bits: int,
-    scratchpad_bytes: int = DEFAULT_SCRATCHPAD,
-    vault_bits: int | None = None,
-) -> Program:
-    """The assembled kernel; parameters as for :func:`microkernels.bp.kernel.bp_program`.
+    @property
+    def bus(self) -> float:
+        """As for :class:`.plan.Plan`: the parts of a block, and two messages at a time."""
+        inputs = LOADED_VECTORS * vector_stride(self.labels, self.bits)
+        return (inputs + COLUMN_BYTES / BLOCK) / BUS_BYTES
 
-    Raises:
-        KernelError: vectors that do not fit the scratchpad.
-    """
-    pad = _pad(labels, bits, scratchpad_bytes)
-    builder = _FewKernel(labels, bits, pad, vault_bits).build()
-    return builder.program(f"bp_m_few_{labels}x{bits}.s")
+    def builder(self, vault_bits: int | None) -> KernelBuilder:
+        """As for :class:`.plan.Plan`."""
+        return _FewKernel(self.labels, self.bits, self.pad, vault_bits).build()
 
 
 class _FewKernel(BlockFrame):

@@ -26,7 +26,7 @@ class BpFrame(ABC):
         title: lines of text at the top of the program.
         labels, bits: of the problem.
         temporaries: names and purposes of temporary registers; the first is ``scratch``.
-        vault_bits: as for :func:`microkernels.bp.kernel.bp_builder`.
+        vault_bits: as for :meth:`microkernels.bp.plan.Plan.program`.
         first_messages: names and purposes of registers right after the word ``first_message``.
         place_drains: as for :class:`microkernels.common.builder.KernelBuilder`.
 

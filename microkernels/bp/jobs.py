@@ -6,7 +6,6 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from isa.program import Program
 from isa.run import Launch
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.fixed_point import Elements
@@ -14,17 +13,13 @@ from microkernels.common.memory import Readable, Writable
 from microkernels.runtime.job import Golden, KernelJob
 from microkernels.runtime.ring import ONE_ENGINE, ChipEngines
 
-from .choice import Form, matrix_in_blocks, shifts_of, with_sums
+from .choice import Form, plan_of
 from .contents import contents, pack, unpack
-from .few import few_program
 from .golden import BLOCK, check_damping, coarse_problem, copied, iterate, iterate_levels
-from .kernel import bp_program
 from .labels import with_labels
 from .layout import BpLayout
 from .levels import Between, LevelsLayout, coarse_base
-from .plain import plain_program
-from .problem import BpProblem, Messages, UpdateVariant, most_cycles
-from .sums import sum_program
+from .problem import BpProblem, Messages, most_cycles
 
 
 @CHECK.arguments
@@ -64,29 +59,19 @@ def bp_job(
     """
     CHECK.at_least("iterations", iterations, 0)
     check_damping(damping)
-    shifts = shifts_of(
+    plan = plan_of(
         problem,
         form,
         engines,
         blocks=True,
-        sums=sums is not False and not choose,
+        sums=False if choose else sums,
         cut=cut,
         damping=damping,
     )
-    variant = UpdateVariant(problem.weights is not None, damping)
-    layout = BpLayout.of(
-        problem,
-        engines=engines,
-        shifts=shifts,
-        in_blocks=shifts is None and matrix_in_blocks(problem, variant, engines, cut),
-        cut=cut,
-        damping=damping,
-    )
-    if not choose:
-        layout = with_sums(layout, sums)
+    layout = BpLayout.of(problem, plan, engines=engines, cut=cut)
     labels, updates = problem.labels, problem.updates * iterations
     launch = Launch(
-        program=_program(layout),
+        program=layout.program,
         parameters=layout.parameters,
         max_cycles=most_cycles(updates),
     )
@@ -108,20 +93,6 @@ def bp_job(
         remote_bytes=layout.remote_share,
     )
     return with_labels(job, problem, layout, engines.scratchpad_bytes) if choose else job
-
-
-def _program(layout: BpLayout) -> Program:
-    room, bits = layout.ring.scratchpad_bytes, layout.ring.vault_bits
-    if layout.shifts is not None:
-        return layout.shifts.program(bits)
-    shape = layout.labels, layout.bits
-    if layout.sums:
-        return sum_program(*shape, bits)
-    if layout.in_blocks:
-        return few_program(*shape, room, bits)
-    if layout.variant.usual:
-        return bp_program(*shape, scratchpad_bytes=room, vault_bits=bits)
-    return plain_program(*shape, layout.variant, room, bits)
 
 
 class _Levels:
@@ -149,25 +120,18 @@ class _Levels:
         self.coarse = coarse_problem(problem, smoothness)
         costs = np.zeros_like(self.coarse.data_costs)
         self.unmade = replace(self.coarse, data_costs=costs)
-        shifts, coarse_shifts = (
-            shifts_of(level, form, engines, cut=cut, damping=damping)
+        plan, coarse_plan = (
+            plan_of(level, form, engines, cut=cut, damping=damping)
             for level in (problem, self.coarse)
         )
-        fine = BpLayout.of(
-            problem,
-            engines=engines,
-            block=BLOCK,
-            shifts=shifts,
-            cut=cut,
-            damping=damping,
-        )
+        fine = BpLayout.of(problem, plan, engines=engines, block=BLOCK, cut=cut)
         grid = replace(fine.grid, width=self.coarse.width, height=self.coarse.height, block=1)
         coarse = replace(
             fine,
             grid=grid,
+            plan=coarse_plan,
             base=coarse_base(fine),
             symmetric=engines.on_chip and self.coarse.symmetric,
-            shifts=coarse_shifts,
         )
         self.layout = LevelsLayout(fine=fine, coarse=coarse)
 
@@ -181,7 +145,7 @@ class _Levels:
         layout = self.layout.fine if name == "fine" else self.layout.coarse
         return Launch(
             name=name,
-            program=_program(layout),
+            program=layout.program,
             parameters=layout.parameters,
             max_cycles=most_cycles(updates + self.problem.width * self.problem.height),
         )
@@ -211,7 +175,7 @@ class _Levels:
         messages: Messages | None,
     ) -> KernelJob:
         """All four launches; parameters as for :func:`bp_levels_job`."""
-        problem, damping = self.problem, self.layout.fine.variant.damping
+        problem, damping = self.problem, self.layout.fine.plan.variant.damping
 
         def prepare(memory: Writable) -> None:
             self.prepare(

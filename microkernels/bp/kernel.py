@@ -52,24 +52,27 @@ A lone line (the last of an odd number) has no partner; pads replace the other l
     q = a + b   pad   m = r - r[0]   pad   pad   t = p + m   pad   p = q + c   r = min(S + t)
 """
 
-from functools import partial
+from functools import cached_property, partial
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from isa.limits import RANGE_BYTES
-from isa.program import Program
 from isa.table import MAX_VL
 from isa.timing import VECTOR_LATENCY, WORD_BYTES
-from microkernels.common.builder import DEFAULT_SCRATCHPAD, KernelBuilder, ScratchpadPlan
+from microkernels.common.builder import KernelBuilder, ScratchpadPlan
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.feature_map import round_up
 
 from .frame import BpFrame
+from .plan import Plan
 from .problem import element_type
 from .record import LOADED_VECTORS, vector_stride
 
-#: Slots of the ring. An update is loaded ``slots`` - 2 updates ahead: with 16 labels of 16 bits
-#: this is more than 480 cycles, enough for a DRAM shared by four engines.
-DEFAULT_SLOTS = 8
-#: Minimum slots: a lone line looks two updates ahead while it reads one.
+#: Minimum slots: a lone line looks two updates ahead while it reads one. An update is loaded two
+#: updates less than the slots ahead: with 8 and 16 labels of 16 bits this is more than 480 cycles,
+#: enough for a DRAM shared by four engines.
 MIN_SLOTS = 4
 #: The two interleaved lines.
 LINES = "XY"
@@ -97,67 +100,57 @@ def most_labels(bits: int, scratchpad_bytes: int) -> int:
     return labels
 
 
-@CHECK.arguments
-def matrix_pad(labels: int, bits: int, slots: int, scratchpad_bytes: int) -> ScratchpadPlan:
-    """The scratchpad with a ring of ``slots`` slots, or fewer (at least 4) if they don't fit.
+class MatrixPlan(Plan):
+    """The kernel by a matrix, on lines in pairs."""
 
-    Raises:
-        KernelError: an invalid element width, number of labels or number of slots.
-    """
-    if slots < MIN_SLOTS or slots % len(LINES):
-        raise KernelError(f"slots must be an even number of at least {MIN_SLOTS}, not {slots}")
-    limit = most_labels(bits, scratchpad_bytes)
-    if not 1 <= labels <= limit:
-        raise KernelError(
-            f"{labels} labels of {bits} bits do not fit a scratchpad of {scratchpad_bytes} bytes; "
-            f"1 to {limit} fit"
+    lone: ClassVar[float] = 0.7
+
+    @property
+    def means(self) -> str:
+        return "a matrix"
+
+    @property
+    def lines(self) -> int:
+        return len(LINES)
+
+    @cached_property
+    def pad(self) -> ScratchpadPlan:
+        """The scratchpad with a ring of :attr:`slots` slots, or fewer (at least 4) if they don't
+        fit.
+
+        Raises:
+            KernelError: the vectors do not fit, or an odd number of slots or fewer than 4.
+        """
+        slots = self.slots
+        if slots < MIN_SLOTS or slots % len(LINES):
+            raise KernelError(f"slots must be an even number of at least {MIN_SLOTS}, not {slots}")
+        limit = most_labels(self.bits, self.scratchpad_bytes)
+        if self.labels > limit:
+            raise self.no_room(f"; 1 to {limit} fit")
+        while _pad(self.labels, self.bits, slots).used > self.scratchpad_bytes:
+            slots -= len(LINES)
+        return _pad(self.labels, self.bits, slots)
+
+    def costs(self, smoothness: NDArray[np.signedinteger]) -> tuple[bytes, ...]:
+        """The matrix and its transpose, each followed by the damping if there is any."""
+        damping = np.array([self.variant.damping] * self.variant.damped, smoothness.dtype)
+        return tuple(
+            np.ascontiguousarray(one).tobytes() + damping.tobytes()
+            for one in (smoothness, smoothness.T)
         )
-    while _pad(labels, bits, slots).used > scratchpad_bytes:
-        slots -= len(LINES)
-    return _pad(labels, bits, slots)
 
+    @property
+    def cost_bytes(self) -> int:
+        return (self.labels**2 + self.variant.damped) * self.size
 
-@CHECK.arguments
-def bp_program(
-    labels: int,
-    bits: int = 16,
-    *,
-    slots: int = DEFAULT_SLOTS,
-    scratchpad_bytes: int = DEFAULT_SCRATCHPAD,
-    vault_bits: int | None = None,
-) -> Program:
-    """The assembled kernel; see :func:`bp_builder`."""
-    builder = bp_builder(
-        labels, bits, slots=slots, scratchpad_bytes=scratchpad_bytes, vault_bits=vault_bits
-    )
-    return builder.program(f"bp_m_{labels}x{bits}.s")
+    @property
+    def cycles(self) -> float:
+        """Cycles of the loop."""
+        return self.loop_cycles(self.labels)
 
-
-@CHECK.arguments
-def bp_builder(
-    labels: int,
-    bits: int = 16,
-    *,
-    slots: int = DEFAULT_SLOTS,
-    scratchpad_bytes: int = DEFAULT_SCRATCHPAD,
-    vault_bits: int | None = None,
-) -> KernelBuilder:
-    """BP-M on the tiles that a parameter block describes.
-
-    Parameters:
-        labels: from 1 to as many as fit the scratchpad.
-        bits: element width, 8, 16 or 32.
-        slots: update inputs loaded or in flight; even, at least 4. Fewer if they don't fit.
-        scratchpad_bytes: size of the scratchpad.
-        vault_bits: bits of an address within a vault, if each vault has its own block; the start
-            register ``parameters`` is then the block's address within the vault, the same for all
-            engines of the chip. None: it is the only block's address.
-
-    Raises:
-        KernelError: a value out of range; the message names the maximum number of labels that fit.
-    """
-    pad = matrix_pad(labels, bits, slots, scratchpad_bytes)
-    return MatrixKernel(labels, bits, pad, vault_bits).build()
+    def builder(self, vault_bits: int | None) -> KernelBuilder:
+        """As for :class:`.plan.Plan`."""
+        return MatrixKernel(self.labels, self.bits, self.pad, vault_bits).build()
 
 
 class MatrixKernel(BpFrame):

@@ -168,7 +168,7 @@ class LabelsKernel:
 
     def build(self, vault_bits: int | None) -> KernelBuilder:
         """Write the complete program; ``vault_bits`` as for
-        :func:`microkernels.bp.kernel.bp_builder`."""
+        :meth:`microkernels.bp.plan.Plan.program`."""
         w = self.writer
         w.note("Parameter block.")
         if vault_bits is not None:
@@ -308,8 +308,8 @@ def with_labels(
         problem.labels,
         problem.bits,
         scratchpad_bytes,
-        in_blocks=layout.in_blocks,
-        tail=layout.variant.tail,
+        in_blocks=layout.plan.in_blocks,
+        tail=layout.tail,
     )
     places = _Places(layout, kernel, round_up(job.end, _ALIGNMENT))
     program = kernel.build(job.ring.vault_bits).program(f"labels_{problem.labels}x{problem.bits}.s")
@@ -374,7 +374,7 @@ class _Places:
 
     @property
     def _dtype(self) -> np.dtype[np.signedinteger]:
-        return element_type(self.layout.bits)
+        return element_type(self.layout.plan.bits)
 
     @cached_property
     def _numbers(self) -> int:
@@ -440,7 +440,7 @@ class _Places:
             for row, address in self._rows(vault):
                 rows = result[row.pixels]
                 labels = np.frombuffer(memory.read(address, rows.nbytes), self._dtype)
-                if self.layout.in_blocks:
+                if self.layout.plan.in_blocks:
                     labels = labels.reshape(-1, BLOCK, BLOCK).swapaxes(0, 1)
                 rows[:] = labels.reshape(rows.shape)
         return result

@@ -14,13 +14,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
-from isa.program import Declared, Numbers, Span
+from isa.program import Declared, Numbers, Program, Span
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.feature_map import COLUMN_BYTES, ROW_BYTES, round_up
 from microkernels.runtime.barrier import FlagTable
 from microkernels.runtime.ring import ONE_ENGINE, ChipEngines
 
-from .problem import USUAL, BpProblem, MessageDirection, UpdateVariant, element_type
+from .plan import Plan
+from .problem import BpProblem, MessageDirection
 from .record import (
     BANKS,
     BLOCK,
@@ -56,7 +57,6 @@ from .runs import (
     step_runs,
     sweep_team,
 )
-from .shifts.base import Shifts
 from .tiles import Tile, TileGrid
 
 _ALIGNMENT = BANKS * ROW_BYTES
@@ -71,35 +71,21 @@ class BpLayout:
 
     Attributes:
         grid: of tiles, cut between records.
-        labels: at least 1.
-        bits: element width (:data:`microkernels.bp.problem.BP_WIDTHS`).
+        plan: the kernel.
         base: first offset; a multiple of 4096 (one row in every bank).
         symmetric: the smoothness costs are their own transpose, so engines load them once.
-        shifts: the kernel by shifts, whose constants replace the smoothness costs; None: the kernel
-            by a matrix.
-        variant: of the updates.
-        sums: records have a sum, which the kernel makes one axis ahead
-            (:mod:`microkernels.bp.sums`).
-        in_blocks: a record is a block.
 
     Raises:
         KernelError: a value out of range, or tiles that don't fit their vault.
     """
 
     grid: TileGrid
-    labels: int
-    bits: int = 16
+    plan: Plan
     base: int = 0
     symmetric: bool = False
-    shifts: Shifts | None = None
-    variant: UpdateVariant = USUAL
-    sums: bool = False
-    in_blocks: bool = False
 
     def __post_init__(self) -> None:
         CHECK.fields(self)
-        element_type(self.bits)
-        CHECK.at_least("labels", self.labels, 1)
         if self.grid.block % self.unit:
             raise KernelError(f"tiles must be cut between blocks of {self.unit} pixels a side")
         if self.base < 0 or self.base % _ALIGNMENT:
@@ -114,43 +100,31 @@ class BpLayout:
     def of(
         cls,
         problem: BpProblem,
+        plan: Plan,
         *,
         base: int = 0,
         engines: ChipEngines = ONE_ENGINE,
         block: int = 1,
-        shifts: Shifts | None = None,
-        in_blocks: bool = False,
         cut: tuple[int, int] | None = None,
-        damping: int = 0,
     ) -> "BpLayout":
         """The layout of ``problem``; errors as for the class.
 
         Parameters:
+            plan: of the kernel, for the shape of the problem.
             engines: that share it.
             cut: of the tiles.
             block: side in pixels of the blocks between which tiles are cut, those of a kernel on
                 blocks if it is one. Pixels that fill up the last block of a row or column have
                 records too.
-            in_blocks: the kernel by a matrix is the one on blocks.
         """
-        in_blocks |= shifts is not None and shifts.in_blocks
         grid = TileGrid(
             width=problem.width,
             height=problem.height,
             ring=engines,
-            block=max(block, BLOCK if in_blocks else 1),
+            block=max(block, BLOCK if plan.in_blocks else 1),
             cut=cut,
         )
-        return cls(
-            grid=grid,
-            labels=problem.labels,
-            bits=problem.bits,
-            base=base,
-            symmetric=problem.symmetric,
-            shifts=shifts,
-            variant=UpdateVariant(problem.weights is not None, damping),
-            in_blocks=in_blocks,
-        )
+        return cls(grid=grid, plan=plan, base=base, symmetric=problem.symmetric)
 
     @property
     def ring(self) -> ChipEngines:
@@ -164,25 +138,25 @@ class BpLayout:
     @property
     def unit(self) -> int:
         """Side of a record in pixels."""
-        return BLOCK if self.in_blocks else 1
+        return BLOCK if self.plan.in_blocks else 1
 
     @property
     def tail(self) -> int:
         """Elements after a vector's labels."""
-        return self.variant.tail
+        return self.plan.variant.tail
 
     @property
     def vector_bytes(self) -> int:
         """Bytes from one vector of a record to the next."""
-        return vector_stride(self.labels + self.tail, self.bits)
+        return vector_stride(self.plan.labels + self.tail, self.plan.bits)
 
     @property
     def record_bytes(self) -> int:
         """Bytes from a record to its right neighbour in the tile."""
-        if self.in_blocks:
+        if self.plan.in_blocks:
             return BLOCK_VECTORS * self.vector_bytes
-        vectors = SPARE_PLACE + 1 if self.sums else RECORD_VECTORS
-        return record_stride(self.labels + self.tail, self.bits, vectors)
+        vectors = SPARE_PLACE + 1 if self.plan.sums else RECORD_VECTORS
+        return record_stride(self.plan.labels + self.tail, self.plan.bits, vectors)
 
     @property
     def pitch(self) -> int:
@@ -194,8 +168,8 @@ class BpLayout:
         """The flags of a vault, at their offset."""
         # After the parameter block, so never at address 0, which means no flag.
         # The step in which second visits begin has the runs of two.
-        steps = sum(self.grid.steps(direction) + self.sums for direction in MessageDirection)
-        runs = most_runs(self.lanes) * steps * (1 + self.sums)
+        steps = sum(self.grid.steps(direction) + self.plan.sums for direction in MessageDirection)
+        runs = most_runs(self.lanes) * steps * (1 + self.plan.sums)
         block = 8 * most_words(self.sharers, runs)
         base = self.base + round_up(block, COLUMN_BYTES)
         team = len(sweep_team(MessageDirection.RIGHT, self.sharers))
@@ -203,26 +177,27 @@ class BpLayout:
 
     @property
     def lanes(self) -> int:
-        """Maximum number of lines that the kernel interleaves."""
-        if self.shifts is not None:
-            return self.shifts.lanes // self.unit
-        if self.sums:
-            return SUM_LANES
-        return PAIR if self.variant.usual else 1
+        """Maximum number of lines of records that the kernel interleaves."""
+        return self.plan.lines // self.unit
+
+    @property
+    def program(self) -> Program:
+        """The kernel's program for all engines.
+
+        Raises:
+            KernelError: it does not fit an engine.
+        """
+        return self.plan.program(self.ring.vault_bits)
 
     @property
     def matrix(self) -> int:
-        """Offset of the smoothness costs (rows contiguous), followed by the damping if there is
-        any; or of the shifts' constants."""
+        """Offset of what a run begins with (:meth:`microkernels.bp.plan.Plan.costs`)."""
         return self.flags.end
 
     @property
     def transposed(self) -> int:
-        """Offset of the transposed smoothness costs."""
-        used = (self.labels**2 + self.variant.damped) * self.bits // 8
-        if self.shifts is not None:
-            used = self.shifts.constant_bytes
-        return self.matrix + round_up(used, COLUMN_BYTES)
+        """Offset of what it loads for the sweeps left and up, if that differs."""
+        return self.matrix + round_up(self.plan.cost_bytes, COLUMN_BYTES)
 
     @property
     def parameters(self) -> int:
@@ -258,14 +233,14 @@ class BpLayout:
 
     def _vector(self, direction: MessageDirection | None, x: int, y: int) -> int:
         record = self.record_at(x, y)
-        if self.in_blocks:
+        if self.plan.in_blocks:
             return record + pixel_place(direction, x % BLOCK, y % BLOCK, self.vector_bytes)
         return record + self.place(direction) * self.vector_bytes
 
     def place(self, direction: MessageDirection | None) -> int:
         """Position in a record of one pixel of a message, or of the data costs."""
         place = COST_PLACE if direction is None else PLACE[direction]
-        return place + (self.sums and place > COST_PLACE)
+        return place + (self.plan.sums and place > COST_PLACE)
 
     def record_at(self, x: int, y: int) -> int:
         """Address of the record of pixel (x, y) of the image."""
@@ -303,7 +278,7 @@ class BpLayout:
             pixels, first_place = tile.height, COST_PLACE
         load, message = first_place * self.vector_bytes, self.place(direction) * self.vector_bytes
         updates = pixels - 1
-        if self.in_blocks:
+        if self.plan.in_blocks:
             # Both pixels of a block are updated; at the edge of the image the last message is lost.
             load = loaded(direction, self.vector_bytes)
             message = message_place(direction, self.vector_bytes)
@@ -311,12 +286,12 @@ class BpLayout:
         step = -along if direction.reverse else along
         first = self._border(tile, direction, leaving=False)
         following = self.grid.following(direction, tile)
-        exit_pitch = spare(direction, self.vector_bytes) - message if self.in_blocks else step
-        if self.sums and self.in_blocks:
+        exit_pitch = spare(direction, self.vector_bytes) - message if self.plan.in_blocks else step
+        if self.plan.sums and self.plan.in_blocks:
             # The sums have the place of messages that leave the image: these are not stored.
             _, load, _ = sums_made(direction, self.vector_bytes)
             exit_pitch = 0
-        elif self.sums:
+        elif self.plan.sums:
             # The image's last pixel is updated for the sake of its sum.
             load = COST_PLACE * self.vector_bytes
             updates = pixels
@@ -354,7 +329,7 @@ class BpLayout:
         for direction in MessageDirection:
             if member not in sweep_team(direction, self.sharers):
                 continue
-            seconds = self.sums and (direction.horizontal or not last)
+            seconds = self.plan.sums and (direction.horizontal or not last)
             for run in self._sweep_runs(direction, vault, member, seconds=seconds):
                 # The previous run's smoothness costs are still in the scratchpad.
                 runs.append(replace(run, costs=0) if run.costs == costs else run)
@@ -400,15 +375,15 @@ class BpLayout:
     ) -> list[SweepRun[int]]:
         """The runs of ``member`` for its share of ``lines`` lines; ``second``: second visits."""
         team = sweep_team(direction, self.sharers)
-        alone = PAIR * TIME if self.in_blocks or self.sums else TIME_ALONE
+        alone = PAIR * TIME if self.plan.in_blocks or self.plan.sums else TIME_ALONE
         share = share_sweep(words, lines, team, flags, alone)[team.index(member)]
         runs = step_runs(share, end, PAIR if second else self.lanes)
-        if not self.sums:
+        if not self.plan.sums:
             return runs
         vector = self.vector_bytes
         lanes = (self.place(direction.opposite) - COST_PLACE) * vector if second else PAIR
         load = (SUM_PLACE - COST_PLACE) * vector
-        if self.in_blocks:
+        if self.plan.in_blocks:
             sums, begin, result = sums_made(direction, vector)
             lanes, load = (result - begin, 0) if second else (PAIR, sums - begin)
             runs = [replace(run, load_start=run.load_start + load) for run in runs]
@@ -434,10 +409,10 @@ class BpLayout:
         """Number of updates of each line of ``tile`` that are first visits, in step ``after`` from
         the first one with second visits."""
         pixels = self.sweep(direction, tile).updates
-        if not self.sums:
+        if not self.plan.sums:
             return pixels
         if after < 0:
-            lost = not self.in_blocks and self.grid.following(direction, tile) is None
+            lost = not self.plan.in_blocks and self.grid.following(direction, tile) is None
             return pixels - lost
         if after or self.sharers % 2 or self.grid.steps(direction) % 2 == 0:
             return 0
@@ -492,7 +467,7 @@ class BpLayout:
         members = range(self.sharers)
         flags = self._flags_of(vault)
         plans = [[self.runs(member, vault)] for member in members]
-        if self.sums:
+        if self.plan.sums:
             for member, plan in zip(members, plans, strict=True):
                 plan.append(self.runs(member, vault, last=True))
                 longest = max(map(len, plan))
@@ -515,7 +490,7 @@ class BpLayout:
         pairs; short vectors are read together with the bytes after them.
         """
         message = self._message_bytes
-        read = LOADED_VECTORS * (PART * self.vector_bytes if self.in_blocks else message)
+        read = LOADED_VECTORS * (PART * self.vector_bytes if self.plan.in_blocks else message)
         total = 0
         for vault in range(self.ring.vaults):
             for tile in self.grid.tiles(vault):
@@ -537,7 +512,8 @@ class BpLayout:
     @property
     def _message_bytes(self) -> int:
         """Bytes of the messages that begin a line of pixels or blocks."""
-        return BLOCK * self.vector_bytes if self.in_blocks else self.labels * self.bits // 8
+        plan = self.plan
+        return BLOCK * self.vector_bytes if plan.in_blocks else plan.labels * plan.size
 
     @property
     def remote_share(self) -> float:

@@ -243,7 +243,7 @@ def between_program(
     Parameters:
         labels, bits: of the problem.
         scratchpad_bytes: per engine.
-        vault_bits: as for :func:`microkernels.bp.kernel.bp_builder`.
+        vault_bits: as for :meth:`microkernels.bp.plan.Plan.program`.
         tail: elements after a vector's labels.
 
     Raises:

@@ -17,70 +17,75 @@ slot, and then ::
 Products with a matrix take most of the time, so more drains between short vectors cost little.
 """
 
-from functools import lru_cache
+from functools import cached_property
+from typing import ClassVar
 
-from isa.program import Program
 from isa.table import MAX_VL
-from microkernels.common.builder import DEFAULT_SCRATCHPAD, ScratchpadPlan
-from microkernels.common.errors import KernelError
+from microkernels.common.builder import KernelBuilder, ScratchpadPlan
 
 from .frame import LaneFrame
-from .problem import UpdateVariant, element_type
+from .kernel import MatrixPlan
+from .problem import UpdateVariant
 from .record import LOADED_VECTORS, vector_stride
+from .shifts.rhythm import beats_of
 
 #: Slots of the ring; with more, a program would not fit an engine.
 _FEWEST_SLOTS, _MOST_SLOTS = 2, 4
 
 
-def _pad(labels: int, bits: int, scratchpad_bytes: int, variant: UpdateVariant) -> ScratchpadPlan:
-    """The ``matrix``, followed with damping by the sixteenths; with weights, the matrix times one;
-    the message. A slot contains ``a``, ``b``, ``c``, a line's first message, and with damping the
-    message being replaced."""
-    size = element_type(bits).itemsize
-    pad = ScratchpadPlan()
-    pad.take("matrix", (labels * labels + variant.damped) * size)
-    pad.take("weighted", labels * labels * size if variant.weighted else 0)
-    pad.take("m0", labels * size)
-    pad.take_ring(
-        LOADED_VECTORS + 1 + variant.damped,
-        vector_stride(labels + variant.tail, bits),
-        room=scratchpad_bytes,
-        most=_MOST_SLOTS,
-    )
-    return pad
+class VariantPlan(MatrixPlan):
+    """The kernel by a matrix, one line at a time, for edge weights or damping."""
 
+    stem: ClassVar[str] = "variant_"
 
-@lru_cache(maxsize=8)
-def plain_program(
-    labels: int,
-    bits: int,
-    variant: UpdateVariant,
-    scratchpad_bytes: int = DEFAULT_SCRATCHPAD,
-    vault_bits: int | None = None,
-) -> Program:
-    """Return the program.
+    @property
+    def lines(self) -> int:
+        return 1
 
-    Parameters:
-        labels, bits, scratchpad_bytes, vault_bits: as for
-            :func:`microkernels.bp.kernel.bp_builder`.
-        variant: of the updates, not the default one.
+    @cached_property
+    def pad(self) -> ScratchpadPlan:
+        """The places.
 
-    Raises:
-        KernelError: two slots do not fit the scratchpad; the message names the maximum number of
-            labels.
-    """
-    pad = _pad(labels, bits, scratchpad_bytes, variant)
-    if pad.slots < _FEWEST_SLOTS:
-        limit = labels
-        while limit and _pad(limit, bits, scratchpad_bytes, variant).slots < _FEWEST_SLOTS:
+        Raises:
+            KernelError: two slots do not fit the scratchpad; the message names the maximum number
+                of labels.
+        """
+        pad = self._places(self.labels)
+        if pad.slots >= _FEWEST_SLOTS:
+            return pad
+        limit = self.labels
+        while limit and self._places(limit).slots < _FEWEST_SLOTS:
             limit -= 1
-        kind = "edge weights" if variant.weighted else "damping"
-        raise KernelError(
-            f"{labels} labels of {bits} bits with {kind} do not fit a scratchpad of "
-            f"{scratchpad_bytes} bytes by a matrix; 1 to {limit} fit"
+        kind = " with edge weights" if self.variant.weighted else " with damping"
+        raise self.no_room(f" by a matrix; 1 to {limit} fit", kind)
+
+    def _places(self, labels: int) -> ScratchpadPlan:
+        """The ``matrix``, followed with damping by the sixteenths; with weights, the matrix times
+        one; the message. A slot contains ``a``, ``b``, ``c``, a line's first message, and with
+        damping the message being replaced."""
+        pad, size, variant = ScratchpadPlan(), self.size, self.variant
+        pad.take("matrix", (labels * labels + variant.damped) * size)
+        pad.take("weighted", labels * labels * size if variant.weighted else 0)
+        pad.take("m0", labels * size)
+        pad.take_ring(
+            LOADED_VECTORS + 1 + variant.damped,
+            vector_stride(labels + variant.tail, self.bits),
+            room=self.scratchpad_bytes,
+            most=_MOST_SLOTS,
         )
-    builder = _PlainKernel(labels, bits, pad, vault_bits, variant).build()
-    return builder.program(f"bp_m_variant_{labels}x{bits}.s")
+        return pad
+
+    @property
+    def cycles(self) -> float:
+        """Cycles of the loop; the matrix times a weight is one long vector."""
+        cycles = super().cycles
+        if self.variant.weighted:
+            cycles += beats_of(self.labels**2, self.bits) - beats_of(self.labels, self.bits)
+        return cycles
+
+    def builder(self, vault_bits: int | None) -> KernelBuilder:
+        """As for :class:`.plan.Plan`."""
+        return _PlainKernel(self.labels, self.bits, self.pad, vault_bits, self.variant).build()
 
 
 class _PlainKernel(LaneFrame):

@@ -28,53 +28,71 @@ and its slot loaded again, a group of instructions after the one that completed 
 of a run work on slots of no update, and their results are not used.
 """
 
-from functools import cache, partial
+from functools import cached_property, partial
+from typing import ClassVar
 
 from isa.limits import RANGE_BYTES
-from isa.program import Program
 from isa.timing import VECTOR_LATENCY, WORD_BYTES
-from microkernels.common.builder import ScratchpadPlan
+from microkernels.common.builder import KernelBuilder, ScratchpadPlan
 from microkernels.common.feature_map import round_up
-from microkernels.runtime.ring import ChipEngines
 
 from .frame import SumFrame
-from .problem import element_type
+from .kernel import MatrixPlan
+from .plan import BUS_SHARE, LONG_STEP
 from .record import COST_PLACE, SPARE_PLACE, SUM_PLACE, vector_stride
 from .runs import PAIR, SUM_LANES
+from .shifts.rhythm import beats_of
+from .tiles import TileGrid
 
 #: Vectors of a slot, and slots of the ring.
 _VECTORS = 4
 _SLOTS = 8
+#: Cycles per update due to line ends (measured).
+_LINE_ENDS = 0.5
 
 
-def sums_fit(labels: int, bits: int, engines: ChipEngines) -> bool:
-    """Whether the kernel fits an engine, and needs no pads."""
-    beats = -(-labels * element_type(bits).itemsize // WORD_BYTES)
-    hidden = 3 * beats >= VECTOR_LATENCY and labels * beats >= VECTOR_LATENCY
-    room = _pad(labels, bits).used <= engines.scratchpad_bytes
-    return hidden and room and _words(labels, bits) <= engines.instruction_words
+class SumPlan(MatrixPlan):
+    """The kernel by a matrix with sums made one axis ahead."""
 
+    sums: ClassVar[bool] = True
+    stem: ClassVar[str] = "sums_"
+    lone: ClassVar[float] = 1
+    step: ClassVar[float] = LONG_STEP
 
-@cache
-def _words(labels: int, bits: int) -> int:
-    # The address of a vault's block takes an instruction more.
-    return len(sum_program(labels, bits, 0).words)
+    @property
+    def lines(self) -> int:
+        return SUM_LANES
 
+    @cached_property
+    def pad(self) -> ScratchpadPlan:
+        """The places.
 
-def _pad(labels: int, bits: int) -> ScratchpadPlan:
-    vector = vector_stride(labels, bits)
-    pad = ScratchpadPlan(align=8)
-    pad.take("S", round_up(labels * labels * element_type(bits).itemsize, RANGE_BYTES))
-    for name in ("Xr", "Yr", "Xm", "Ym"):
-        pad.take(name, vector)
-    pad.take_ring(_VECTORS, vector, most=_SLOTS)
-    return pad
+        Raises:
+            KernelError: they do not fit the scratchpad, or so short vectors that pads are needed.
+        """
+        beats, vector = beats_of(self.labels, self.bits), vector_stride(self.labels, self.bits)
+        pad = ScratchpadPlan(align=8)
+        pad.take("S", round_up(self.labels**2 * self.size, RANGE_BYTES))
+        for name in ("Xr", "Yr", "Xm", "Ym"):
+            pad.take(name, vector)
+        pad.take_ring(_VECTORS, vector, most=_SLOTS)
+        hidden = 3 * beats >= VECTOR_LATENCY and self.labels * beats >= VECTOR_LATENCY
+        if not hidden or pad.used > self.scratchpad_bytes:
+            raise self.no_room(" with sums one axis ahead")
+        return pad
 
+    @property
+    def cycles(self) -> float:
+        """Those of the kernel without sums; first visits, which are half, add two vectors less."""
+        return MatrixPlan.like(self).cycles + _LINE_ENDS - beats_of(self.labels, self.bits)
 
-def sum_program(labels: int, bits: int, vault_bits: int | None) -> Program:
-    """The assembled kernel; parameters as for :func:`microkernels.bp.kernel.bp_program`."""
-    kernel = SumKernel(labels, bits, _pad(labels, bits), vault_bits)
-    return kernel.build().program(f"bp_m_sums_{labels}x{bits}.s")
+    def shared_cycles(self, grid: TileGrid) -> float:
+        """As for :class:`.plan.Plan`."""
+        return self.image_cycles(grid, self.cycles, BUS_SHARE * self.bus, PAIR)
+
+    def builder(self, vault_bits: int | None) -> KernelBuilder:
+        """As for :class:`.plan.Plan`."""
+        return SumKernel(self.labels, self.bits, self.pad, vault_bits).build()
 
 
 class SumKernel(SumFrame):

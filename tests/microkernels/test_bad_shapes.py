@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from microkernels.apps.digits import DigitNetwork
-from microkernels.bp.kernel import bp_program
+from microkernels.bp.kernel import MatrixPlan
 from microkernels.bp.levels import between_program
 from microkernels.bp.problem import BpProblem
 from microkernels.common.errors import KernelError
@@ -81,7 +81,7 @@ def lstm(batch: int = 2, **changed: Elements) -> KernelJob:
         (lambda: lstm(4000), "at most 64 vectors for each"),
         (lambda: lstm(peepholes=zeros(4, 8)), "peepholes must have the shape (3, 8)"),
         (lambda: BpProblem(zeros(2, 2, 257), zeros(257, 257)), "at most 256 fit in a vector"),
-        (lambda: bp_program(257), "1 to 34 fit"),
+        (lambda: MatrixPlan(labels=257).pad, "1 to 34 fit"),
         (lambda: between_program("construct", 257), "1 to 256 fit"),
         (lambda: between_program("copy", 300, 32), "1 to 128 fit"),
         (lambda: between_program("construct", 3, scratchpad_bytes=16), "none fit"),

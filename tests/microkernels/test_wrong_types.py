@@ -19,7 +19,7 @@ from microkernels.apps.matrix_transpose import matrix_transpose_program
 from microkernels.apps.median_pool import median_pool_job
 from microkernels.bp.golden import coarse_problem
 from microkernels.bp.jobs import bp_job, bp_levels_job
-from microkernels.bp.kernel import bp_program
+from microkernels.bp.kernel import MatrixPlan
 from microkernels.bp.layout import BpLayout
 from microkernels.bp.levels import LevelsLayout, between_program, coarse_base
 from microkernels.bp.problem import BpProblem
@@ -81,8 +81,9 @@ LAYERS = Network(
 ENGINES = ChipEngines(pes=2)
 LSTM_LAYOUT = LstmLayout(plan=plan_lstm(LSTM, ENGINES), engines=ENGINES, steps=2)
 PROBLEM = BpProblem(zeros(6, 8, 4), zeros(4, 4))
-FINE = BpLayout.of(PROBLEM, block=2)
-COARSE = BpLayout.of(coarse_problem(PROBLEM), base=coarse_base(FINE))
+BY_MATRIX = MatrixPlan(labels=4)
+FINE = BpLayout.of(PROBLEM, BY_MATRIX, block=2)
+COARSE = BpLayout.of(coarse_problem(PROBLEM), BY_MATRIX, base=coarse_base(FINE))
 
 INSTANCES: tuple[Any, ...] = (
     CONV,
@@ -91,7 +92,8 @@ INSTANCES: tuple[Any, ...] = (
     MAP,
     PROBLEM,
     FlagTable(base=0, members=4),
-    BpLayout(grid=TileGrid(width=8, height=6, ring=ChipEngines()), labels=4),
+    BY_MATRIX,
+    BpLayout(grid=TileGrid(width=8, height=6, ring=ChipEngines()), plan=BY_MATRIX),
     LevelsLayout(fine=FINE, coarse=COARSE),
     TileGrid(width=8, height=6, ring=ChipEngines()),
     ConvLayout(plan=PLAN, source=MAP, target=TARGET, fraction=8, base=16384),
@@ -233,7 +235,6 @@ FUNCTIONS: tuple[tuple[Callable[..., object], dict[str, Any]], ...] = (
         bp_levels_job,
         {"problem": PROBLEM, "coarse_iterations": 1, "iterations": 1, "smoothness": None},
     ),
-    (bp_program, {"labels": 4, "bits": 16, "slots": 8, "scratchpad_bytes": 4096}),
     (between_program, {"name": "construct", "labels": 4, "bits": 16, "scratchpad_bytes": 4096}),
     (conv_program, {"layout": _instance(ConvLayout)}),
     (dense_program, {"layout": _instance(DenseLayout)}),

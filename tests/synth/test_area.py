@@ -8,7 +8,7 @@ import pytest
 
 import synth.physical.yosys
 from hdl.yosys import YosysError
-from microkernels.bp.kernel import bp_program
+from microkernels.bp.kernel import MatrixPlan
 from pe.config import PeConfig
 from soc.generate.generate import verilog
 from soc.generate.presets import preset
@@ -218,7 +218,7 @@ def test_counters_are_no_saving(kept: bool, monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.slow
 def test_trimming_saves_on_xc7() -> None:
     full = preset("pe")
-    comparison = compare_area(full, trim(bp_program(16), full), "xc7")
+    comparison = compare_area(full, trim(MatrixPlan(labels=16).program(None), full), "xc7")
     values = comparison.full.total.values
     # The scratchpad's 16 memories of words, and the instruction buffer; registers are in
     # distributed RAM.

@@ -10,7 +10,7 @@ from isa.assembly.assembler import assemble
 from isa.image import DramImage
 from isa.program import Program
 from isa.table import BY_KEY, INSTRUCTIONS, Unit
-from microkernels.bp.kernel import bp_program
+from microkernels.bp.kernel import MatrixPlan
 from pe.config import PeConfig
 from soc.generate.presets import preset
 from synth.analysis.bounds import Sizes
@@ -60,7 +60,7 @@ def copy_profile(*counts: int) -> Profile:
 
 
 def test_bp_kernel_loses_what_it_does_not_use() -> None:
-    result = report(bp_program(16), preset("pe"))
+    result = report(MatrixPlan(labels=16).program(None), preset("pe"))
     rows = [BY_KEY[key] for key in result.trimmed.instructions]
     assert not any(row.vertical is not None and row.vertical.name == "MUL" for row in rows)
     assert {

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from microkernels.bp.choice import shifts_of
+from microkernels.bp.choice import plan_of
 from microkernels.bp.golden import BLOCK, energy, iterate
 from microkernels.bp.golden import labels as best_labels
 from microkernels.bp.labels import labels_kernel, machine_labels, split_outputs
+from microkernels.bp.plan import Shifts
 from microkernels.bp.problem import BpProblem, Messages, UpdateVariant
 from microkernels.bp.smoothness import coarse_costs
 from microkernels.bp.tiles import fastest_cut
@@ -162,16 +163,16 @@ class BpSolver(Solver):
     def by_shifts(self) -> bool:
         options = self.options
         engines, blocks = ChipEngines.of(options.machine), options.method == "bp"
-        shifts = shifts_of(
+        plan = plan_of(
             self.problem,
             options.form,
             engines,
             blocks=blocks,
-            sums=blocks and self.chosen_on != "machine",
+            sums=None if blocks and self.chosen_on != "machine" else False,
             cut=self._cut(self.problem),
             damping=options.damping,
         )
-        return shifts is not None
+        return isinstance(plan, Shifts)
 
     def _cut(self, problem: BpProblem) -> tuple[int, int]:
         machine, hierarchical = self.options.machine, self.options.hierarchical

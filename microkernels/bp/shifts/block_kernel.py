@@ -12,14 +12,13 @@ from typing import ClassVar
 
 from isa.launch import START_REGISTERS
 from microkernels.common.builder import KernelBuilder, ScratchpadPlan
-from microkernels.common.errors import KernelError
 
 from ..block_frame import BLOCK_LANES, PAIRS, TURN_UPDATES, BlockFrame, add_ring
+from ..plan import BUS_BYTES, LINE_ENDS, LONG_STEP
 from ..record import BLOCK, LOADED_VECTORS, PART, vector_stride
 from ..runs import PAIR
 from ..tiles import TileGrid
-from .base import BUS_BYTES, LONG_STEP, image_cycles
-from .kernel import LINE_ENDS, LaneShifts, TransformKernel
+from .kernel import LaneShifts, TransformKernel
 from .rhythm import Additions, Rhythm, dependences
 from .sums import SumMessages, SumShifts
 
@@ -28,6 +27,7 @@ class BlockShifts(LaneShifts):
     """The kernel on blocks of pixels, with :data:`BLOCK_LANES` lanes."""
 
     in_blocks: ClassVar[bool] = True
+    step: ClassVar[float] = LONG_STEP
 
     @cached_property
     def pad(self) -> ScratchpadPlan:
@@ -47,29 +47,26 @@ class BlockShifts(LaneShifts):
             beat.freed >= TURN_UPDATES * beat.period + beat.places.get("q", 0) for beat in beats
         )
         if pad.used > self.scratchpad_bytes or not fits or late:
-            raise KernelError(
-                f"blocks of {self.labels} labels of {self.bits} bits do not fit a scratchpad of "
-                f"{self.scratchpad_bytes} bytes by shifts"
-            )
+            raise self.no_room(" by shifts")
         return pad
 
     def builder(self, vault_bits: int | None) -> KernelBuilder:
-        """As for :class:`.base.Shifts`."""
+        """As for :class:`.plan.Plan`."""
         return _BlockKernel(self, vault_bits).build()
 
     @cached_property
     def cycles(self) -> float:
         """Cycles of the loop, which stores messages two at a time, and of line ends."""
-        return self.loop_cycles / BLOCK + LINE_ENDS
+        return self.loop_cycles(1) / BLOCK + LINE_ENDS
 
     @property
     def bus(self) -> float:
-        """As for :class:`.base.Shifts`; columns of DRAM are full."""
+        """As for :class:`.plan.Plan`; columns of DRAM are full."""
         return (LOADED_VECTORS + 1) * vector_stride(self.labels, self.bits) / BUS_BYTES
 
     def shared_cycles(self, grid: TileGrid) -> float:
-        """As for :class:`.base.Shifts`."""
-        return image_cycles(grid, self.lanes, self.cycles, self.bus, in_blocks=True, step=LONG_STEP)
+        """As for :class:`.plan.Plan`: slots are loaded early enough."""
+        return self.image_cycles(grid, self.cycles, self.bus)
 
 
 class _BlockKernel(BlockFrame, TransformKernel):
@@ -130,7 +127,7 @@ class BlockSumShifts(SumShifts, BlockShifts):
         return self._block_pad(self.rhythm, self.first)
 
     def builder(self, vault_bits: int | None) -> KernelBuilder:
-        """As for :class:`.base.Shifts`."""
+        """As for :class:`.plan.Plan`."""
         return _BlockSumKernel(self, vault_bits).build()
 
 

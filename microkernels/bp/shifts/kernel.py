@@ -31,21 +31,21 @@ from microkernels.common.feature_map import round_up
 from microkernels.runtime.ring import ChipEngines
 
 from ..frame import LaneFrame
+from ..plan import BUS_BYTES, LINE_ENDS, Shifts
 from ..problem import element_type
 from ..record import LOADED_VECTORS, vector_stride
 from ..runs import PAIR
 from ..tiles import TileGrid
-from .base import BUS_BYTES, Shifts, image_cycles, update_cycles
 from .rhythm import Additions, Rhythm, beats_of, dependences, rhythm
 
 #: Numbers of lines that a kernel may interleave.
 LANES = (1, 2, 4)
 _ALIGN = 16
 #: Approximate values measured on the timing model: cycles from a load to its first data, for one
-#: engine and for a ring of vaults, and loads that it waits for of each engine beside it; cycles per
-#: update due to line ends; factor for kernels on four lines in a ring, whose steps have few lines.
+#: engine and for a ring of vaults, and loads that it waits for of each engine beside it; factor for
+#: kernels on four lines in a ring, whose steps have few lines.
 _LATENCY, _RING_LATENCY, _OTHERS = 52, 72, 2
-LINE_ENDS, _STEPS = 1.5, 1.3
+_STEPS = 1.3
 #: Maximum shifts whose addresses a kernel on blocks, or on one or two lanes, keeps in registers.
 _HELD = 2
 
@@ -111,7 +111,7 @@ class LaneShifts(Shifts):
             step=beat.lanes,
         )
         if slots < round_up(fewest, beat.lanes):
-            raise self.no_room(f" on {beat.lanes} lines at a time")
+            raise self.no_room(f" by shifts on {beat.lanes} lines at a time")
         return pad
 
     @property
@@ -119,7 +119,7 @@ class LaneShifts(Shifts):
         """Plateau, costs of the shifts, sixteenths of damping, and the largest value around all
         sums."""
         dtype, pad, size = element_type(self.bits), self.pad, self.size
-        elements = np.full(self.constant_bytes // size, np.iinfo(dtype).max, dtype)
+        elements = np.full(self.cost_bytes // size, np.iinfo(dtype).max, dtype)
         if self.transform.plateau is not None:
             elements[pad["plateau"] // size :][: self.labels] = self.transform.plateau
         costs = [cost for _, cost in self.transform.shifts]
@@ -129,25 +129,20 @@ class LaneShifts(Shifts):
         return elements
 
     def builder(self, vault_bits: int | None) -> KernelBuilder:
-        """As for :class:`.base.Shifts`."""
+        """As for :class:`.plan.Plan`."""
         return TransformKernel(self, vault_bits).build()
 
     @cached_property
     def cycles(self) -> float:
         """Cycles of the loop and of line ends."""
-        return self.loop_cycles + LINE_ENDS
-
-    @property
-    def loop_cycles(self) -> float:
-        """Cycles per message stored in the loop."""
-        return update_cycles(tuple(self.program(vault_bits=None).words), self.labels, 1)
+        return self.loop_cycles(1) + LINE_ENDS
 
     def shared_cycles(self, grid: TileGrid) -> float:
-        """As for :class:`.base.Shifts`, with the wait for slots."""
+        """As for :class:`.plan.Plan`, with the wait for slots."""
         cycles = max(self.cycles, self._loads(grid.ring))
         if grid.ring.vaults > 1 and self.lanes > PAIR:
             cycles *= _STEPS
-        return image_cycles(grid, self.lanes, cycles, self.bus)
+        return self.image_cycles(grid, cycles, self.bus)
 
     def _loads(self, engines: ChipEngines) -> float:
         """Cycles per update that the loads of slots allow: a slot is loaded when its last update is
@@ -196,7 +191,7 @@ class TransformKernel(LaneFrame):
         )
         self.first_place = LOADED_VECTORS * pad.vector
         self.transform = transform
-        self.constant_bytes = shifts.constant_bytes
+        self.constant_bytes = shifts.cost_bytes
         # With two shifts, a kernel on blocks or few lanes has registers for both addresses.
         most_shifts = _HELD if self.in_blocks or beat.lanes <= PAIR else 1
         self.in_registers = variant.usual and len(transform.shifts) <= most_shifts

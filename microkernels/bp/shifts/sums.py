@@ -27,18 +27,16 @@ from typing import ClassVar
 from microkernels.common.builder import KernelBuilder, ScratchpadPlan
 
 from ..frame import SumFrame
+from ..plan import BUS_SHARE, LINE_ENDS, LONG_STEP
 from ..problem import MessageDirection
 from ..record import COST_PLACE, LOADED_VECTORS, PLACE, SUM_PLACE
 from ..runs import PAIR
 from ..tiles import TileGrid
-from .base import LONG_STEP, image_cycles, update_cycles
-from .kernel import LINE_ENDS, LaneShifts, TransformKernel
+from .kernel import LaneShifts, TransformKernel
 from .rhythm import Additions, Rhythm, dependences
 
 #: Places in a slot of vectors, as a multiple of their bytes.
 _COST, _OTHER, _SUM, _MESSAGE = -1, 1, 2, LOADED_VECTORS
-#: Use of the bus by sums, as part of that without them: two vectors and four, instead of four.
-BUS_SHARE = 0.75
 #: Places by which a store is late.
 _LATER = 1
 #: Slots of the ring: loads wait long where the bus is busy.
@@ -54,6 +52,8 @@ class SumShifts(LaneShifts):
         joined: updates whose results are stored together.
     """
 
+    sums: ClassVar[bool] = True
+    step: ClassVar[float] = LONG_STEP
     vectors_before: ClassVar[int] = 1
     joined: ClassVar[int] = 1
 
@@ -86,7 +86,7 @@ class SumShifts(LaneShifts):
             KernelError: it does not fit, or a schedule keeps slots for too long.
         """
         if max(beat.freed - beat.lanes * beat.period for beat in (self.rhythm, self.first)) > 0:
-            raise self.no_room(" with sums one axis ahead")
+            raise self.no_room(" by shifts with sums one axis ahead")
         return self._lane_pad()
 
     @cached_property
@@ -95,23 +95,17 @@ class SumShifts(LaneShifts):
         return self.cycles_beside(0)
 
     def shared_cycles(self, grid: TileGrid) -> float:
-        """As for :class:`.base.Shifts`."""
+        """As for :class:`.plan.Plan`."""
         cycles = self.cycles_beside(grid.ring.pes * self.bus)
-        options = {"in_blocks": self.in_blocks, "sums": True}
-        return image_cycles(
-            grid, self.lanes, cycles, BUS_SHARE * self.bus, step=LONG_STEP, **options
-        )
+        return self.image_cycles(grid, cycles, BUS_SHARE * self.bus)
 
     def cycles_beside(self, bus: float) -> float:
         """Cycles per update if a bus needs ``bus`` for a second visit."""
-        words = tuple(self.program(vault_bits=None).words)
-        first, second = (
-            update_cycles(words, self.labels, 1, number) / self.joined for number in (1, 0)
-        )
+        first, second = (self.loop_cycles(1, number) / self.joined for number in (1, 0))
         return mean((max(first, bus / 2), max(second, bus))) + LINE_ENDS
 
     def builder(self, vault_bits: int | None) -> KernelBuilder:
-        """As for :class:`.base.Shifts`."""
+        """As for :class:`.plan.Plan`."""
         return _SumTransformKernel(self, vault_bits).build()
 
 

@@ -54,9 +54,9 @@ from microkernels.common.builder import KernelBuilder, ScratchpadPlan
 from microkernels.common.errors import KernelError
 
 from ..frame import LaneFrame
+from ..plan import Shifts
 from ..problem import USUAL, UpdateVariant, element_type
 from ..record import LOADED_VECTORS, vector_stride
-from .base import Shifts
 from .rhythm import beats_of
 from .transform import Transform
 
@@ -158,7 +158,7 @@ class WideShifts(Shifts):
         pad.take("m0", vector)
         slots = pad.take_ring(LOADED_VECTORS, vector, room=self.scratchpad_bytes, most=self.slots)
         if slots < _FEWEST_SLOTS:
-            raise self.no_room("")
+            raise self.no_room(" by shifts")
         return pad
 
     @property
@@ -183,14 +183,14 @@ class WideShifts(Shifts):
     @property
     def constants(self) -> NDArray[np.signedinteger]:
         """Plateau, costs of the shifts, sixteenths of damping."""
-        elements = np.zeros(self.constant_bytes // self.size, element_type(self.bits))
+        elements = np.zeros(self.cost_bytes // self.size, element_type(self.bits))
         costs = [self.transform.plateau or 0, *(cost for _, cost in self.transform.shifts)]
         costs += [self.variant.damping] if self.variant.damped else []
         elements[: len(costs)] = costs
         return elements
 
     def builder(self, vault_bits: int | None) -> KernelBuilder:
-        """As for :class:`.base.Shifts`."""
+        """As for :class:`.plan.Plan`."""
         return _WideKernel(self, vault_bits).build()
 
     @property
@@ -207,7 +207,7 @@ class _WideKernel(LaneFrame):
         self.transform = shifts.transform
         self.order = shifts.order
         self.joined = shifts.joined
-        self.constant_bytes = shifts.constant_bytes
+        self.constant_bytes = shifts.cost_bytes
         # A short first instruction shows that the previous one has ended, but not its results.
         self.stored = _STORED + variant.weighted
         super().__init__(

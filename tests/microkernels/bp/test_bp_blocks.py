@@ -8,7 +8,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from isa.image import DramImage
-from microkernels.bp.choice import shifts_of
+from microkernels.bp.choice import plan_of
 from microkernels.bp.contents import pack, unpack
 from microkernels.bp.golden import iterate, labels
 from microkernels.bp.jobs import bp_job, bp_levels_job
@@ -31,10 +31,9 @@ def problem(width: int, height: int, count: int = 16, name: str = "linear:2", mo
 
 
 def layout(one: BpProblem, **options) -> BpLayout:
-    shifts = shifts_of(one, "shifts", blocks=True)
-    found = BpLayout.of(one, shifts=shifts, **options)
-    assert found.in_blocks
-    return found
+    plan = plan_of(one, "shifts", blocks=True)
+    assert plan.in_blocks
+    return BpLayout.of(one, plan, **options)
 
 
 def test_tiles_are_cut_between_blocks() -> None:
@@ -86,9 +85,9 @@ def test_where_blocks_are_used() -> None:
     for size in ((5, 2, 16, 8), (4, 3, 16, 8), (4, 2, 17, 8), (4, 2, 9, 16)):
         assert not block_fit(*size)
     one = problem(4, 4)
-    assert not shifts_of(one, "shifts").in_blocks
+    assert not plan_of(one, "shifts").in_blocks
     # The ring needs half of the thesis's scratchpad, behind the other half.
-    assert not shifts_of(
+    assert not plan_of(
         one, "shifts", ChipEngines(pes=1, scratchpad_bytes=2048), blocks=True
     ).in_blocks
     # Programs between levels know pixels.

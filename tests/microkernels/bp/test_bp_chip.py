@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from microkernels.bp.golden import iterate
 from microkernels.bp.jobs import bp_job
+from microkernels.bp.kernel import MatrixPlan
 from microkernels.bp.layout import BpLayout
 from microkernels.bp.problem import BpProblem, MessageDirection
 from microkernels.bp.tiles import TileGrid
@@ -142,7 +143,7 @@ def test_remote_traffic_is_what_the_layout_says() -> None:
     job = job_of(problem, 2, 2, 2)
     with loaded(job) as memory:
         (together,) = launch_all(job, memory, in_bursts(0, 100))
-    layout = BpLayout.of(problem, engines=job.ring)
+    layout = BpLayout.of(problem, MatrixPlan(labels=problem.labels), engines=job.ring)
     expected = sum(map(layout.remote_bytes, MessageDirection))
     pes, steps = 8, 4
     # Each PE is in two of the sweeps. Between steps one flag, at both barriers two.
@@ -155,7 +156,7 @@ def test_remote_traffic_on_full_hd() -> None:
         grid=TileGrid(
             width=1920, height=1080, ring=ChipEngines(columns=8, rows=4, address_bits=28)
         ),
-        labels=16,
+        plan=MatrixPlan(labels=16),
     )
     shares = {d: 100 * layout.remote_bytes(d) / layout.sweep_bytes(d) for d in MessageDirection}
     # The thesis computes 0.41 % to 0.72 % (6.1), without the image's borders.

@@ -5,12 +5,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from microkernels.bp.choice import Form, few_fits, matrix_cycles, matrix_in_blocks, shifts_of
-from microkernels.bp.few import few_cycles
+from microkernels.bp.choice import Form, plan_of
+from microkernels.bp.few import FewPlan
 from microkernels.bp.golden import iterate, labels
 from microkernels.bp.jobs import bp_job
+from microkernels.bp.kernel import MatrixPlan
 from microkernels.bp.labels import split_outputs
-from microkernels.bp.problem import USUAL, BpProblem, UpdateVariant
+from microkernels.bp.plan import Shifts
+from microkernels.bp.problem import BpProblem
 from microkernels.bp.smoothness import smoothness_costs
 from microkernels.bp.tiles import fastest_cut
 from microkernels.data.stereo import motorcycle
@@ -18,6 +20,10 @@ from microkernels.runtime.job import execute, simulate
 from microkernels.runtime.ring import ChipEngines
 from sim_tb.cosim.kernels import bp_job_on, run_on
 from soc.generate.presets import chip_preset
+
+
+def on_blocks(problem: BpProblem, *_, **options) -> FewPlan:
+    return FewPlan(labels=problem.labels, bits=problem.bits)
 
 
 def random_problem(seed: int, width: int, height: int, count: int, bits: int) -> BpProblem:
@@ -43,9 +49,8 @@ def test_messages_equal_the_golden_model_s(width, height, shape, pes, seed) -> N
     one = random_problem(seed, 2 * width, 2 * height, *shape)
     rng = np.random.default_rng(seed)
     start = rng.integers(-90, 90, one.no_messages().shape).astype(one.data_costs.dtype)
-    assert few_fits(one, USUAL)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("microkernels.bp.jobs.matrix_in_blocks", lambda *_: True)
+        patch.setattr("microkernels.bp.jobs.plan_of", on_blocks)
         job = bp_job(one, 2, engines=ChipEngines(pes=pes), messages=start)
     outputs, hazards = simulate(job, seed=seed)
     assert (outputs == iterate(one, 2, start)).all()
@@ -54,7 +59,7 @@ def test_messages_equal_the_golden_model_s(width, height, shape, pes, seed) -> N
 
 @pytest.mark.parametrize("count", [2, 5])
 def test_messages_and_labels_of_vaults(count: int, monkeypatch) -> None:
-    monkeypatch.setattr("microkernels.bp.jobs.matrix_in_blocks", lambda *_: True)
+    monkeypatch.setattr("microkernels.bp.jobs.plan_of", on_blocks)
     engines = ChipEngines(columns=2, rows=2, address_bits=22, pes=3)
     rng = np.random.default_rng(count)
     costs = rng.integers(0, 90, (14, 22, count))
@@ -67,12 +72,17 @@ def test_messages_and_labels_of_vaults(count: int, monkeypatch) -> None:
 
 
 def test_where_it_is_used() -> None:
+    def used(one: BpProblem, damping: int = 0, **options: int) -> bool:
+        plan = plan_of(one, "matrix", ChipEngines(**options), blocks=True, damping=damping)
+        return isinstance(plan, FewPlan)
+
     one = random_problem(0, 4, 2, 2, 16)
-    assert not few_fits(one, UpdateVariant(damping=1))
-    assert not few_fits(one, USUAL, ChipEngines(instruction_words=512))
-    assert not few_fits(one, USUAL, ChipEngines(scratchpad_bytes=1024))
+    assert used(one)
+    assert not used(one, damping=1)
+    assert not used(one, instruction_words=512)
+    assert not used(one, scratchpad_bytes=1024)
     for width, height, count in ((5, 2, 2), (4, 3, 2), (4, 2, 9)):
-        assert not few_fits(random_problem(0, width, height, count, 16), USUAL)
+        assert not used(random_problem(0, width, height, count, 16))
 
 
 @pytest.mark.parametrize(("count", "by_shifts"), [(2, False), (4, False), (5, True), (8, True)])
@@ -80,11 +90,9 @@ def test_the_faster_form_is_chosen(count: int, by_shifts: bool) -> None:
     rng = np.random.default_rng(count)
     costs = rng.integers(0, 90, (8, 8, count))
     one = BpProblem(costs, smoothness_costs(count, "linear:2", 5))
-    chosen = shifts_of(one, "auto", blocks=True)
-    assert (chosen is not None) == by_shifts
-    assert (chosen.cycles if chosen else few_cycles(count, 16)) <= min(
-        few_cycles(count, 16), matrix_cycles(count, 16)
-    )
+    chosen = plan_of(one, "auto", blocks=True)
+    assert isinstance(chosen, Shifts) == by_shifts
+    assert chosen.cycles <= min(kind(labels=count).cycles for kind in (FewPlan, MatrixPlan))
 
 
 @pytest.mark.parametrize("form", ["matrix", "auto"])
@@ -93,17 +101,17 @@ def test_a_chip_s_kernel_is_not_the_slower_one(form: Form, monkeypatch) -> None:
     config = chip_preset("fpga")
     problem = motorcycle(24, 18, 8).problem
     chosen = bp_job_on(problem, 1, config, form=form)
-    monkeypatch.setattr("microkernels.bp.jobs.matrix_in_blocks", lambda *_: True)
+    monkeypatch.setattr("microkernels.bp.jobs.plan_of", on_blocks)
     jobs = chosen, bp_job_on(problem, 1, config)
-    cycles, on_blocks = (run_on(job, config, on="model", preload=True).cycles for job in jobs)
-    assert cycles < 0.85 * on_blocks
+    cycles, block_cycles = (run_on(job, config, on="model", preload=True).cycles for job in jobs)
+    assert cycles < 0.85 * block_cycles
 
 
 def test_the_kernel_of_few_large_tiles_is_theirs() -> None:
     """Blocks are right for a tile per vault, one pixel at a time for the fewer tiles of the cut."""
     one, engines = random_problem(0, 24, 18, 8, 16), ChipEngines.of(chip_preset("thesis"))
     cut = fastest_cut(24, 18, vaults=engines.vaults, pes=engines.pes)
-    assert matrix_in_blocks(one, USUAL, engines)
-    assert not matrix_in_blocks(one, USUAL, engines, cut)
+    assert plan_of(one, "matrix", engines, blocks=True).in_blocks
+    assert not plan_of(one, "matrix", engines, blocks=True, cut=cut).in_blocks
     kinds = [bp_job(one, engines=engines, cut=cut).program, bp_job(one, engines=engines).program]
     assert kinds[0].words != kinds[1].words

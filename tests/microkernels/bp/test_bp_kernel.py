@@ -9,6 +9,7 @@ from isa.hazards import HazardLog
 from isa.image import DramImage
 from isa.iss.simulator import Simulator
 from isa.limits import RANGE_BYTES
+from isa.program import Program
 from isa.timing import VECTOR_LATENCY
 from microkernels.bp import golden as bp_golden
 from microkernels.bp.contents import pack, unpack
@@ -16,9 +17,7 @@ from microkernels.bp.jobs import bp_job
 from microkernels.bp.kernel import (
     MIN_SLOTS,
     MatrixKernel,
-    bp_builder,
-    bp_program,
-    matrix_pad,
+    MatrixPlan,
     most_labels,
 )
 from microkernels.bp.layout import BpLayout
@@ -57,8 +56,9 @@ def run(
     slots: int = 8,
     log: HazardLog | None = None,
 ) -> Messages:
-    layout = BpLayout.of(problem, base=4096)
-    program = bp_program(problem.labels, problem.bits, slots=slots)
+    plan = MatrixPlan(labels=problem.labels, bits=problem.bits, slots=slots)
+    layout = BpLayout.of(problem, plan, base=4096)
+    program = plan.program(None)
     with DramImage(MEMORY) as memory:
         pack(problem, layout, memory, iterations=iterations, messages=messages)
         before = memory.read(0, MEMORY)
@@ -166,24 +166,28 @@ def test_a_lone_line_waits_for_the_vector_unit_three_times_an_update() -> None:
     assert outcome.cycles_per_update <= 64 + (fillers + 2) * beats + 4
 
 
+def program(**options: int) -> Program:
+    return MatrixPlan(**options).program(None)
+
+
 def test_programs_fit_and_are_the_same_every_time() -> None:
     for labels in (1, 4, 16, 34):
-        program = bp_program(labels)
+        builders = (MatrixPlan(labels=labels).builder(None) for _ in range(2))
+        program, again = (builder.program("bp.s") for builder in builders)
         assert len(program.words) <= 608
-        assert program.words == bp_program(labels).words
-    assert bp_builder(16).text() == bp_builder(16, 16, slots=8).text()
+        assert program.words == again.words
 
 
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: bp_program(35), "1 to 34 fit"),
-        (lambda: bp_program(0), "1 to 34 fit"),
-        (lambda: bp_program(53, 8), "1 to 52 fit"),
-        (lambda: bp_program(16, 64), "8, 16, 32 bits, not 64"),
-        (lambda: bp_program(16, slots=5), "even number of at least 4, not 5"),
-        (lambda: bp_program(16, slots=2), "even number of at least 4, not 2"),
-        (lambda: bp_program(16, scratchpad_bytes=512), "512 bytes; 1 to "),
+        (lambda: program(labels=35), "1 to 34 fit"),
+        (lambda: program(labels=0), "labels must be at least 1"),
+        (lambda: program(labels=53, bits=8), "1 to 52 fit"),
+        (lambda: program(labels=16, bits=64), "8, 16, 32 bits, not 64"),
+        (lambda: program(labels=16, slots=5), "even number of at least 4, not 5"),
+        (lambda: program(labels=16, slots=2), "even number of at least 4, not 2"),
+        (lambda: program(labels=16, scratchpad_bytes=512), "512 bytes; 1 to "),
     ],
 )
 def test_bad_input_is_refused_in_one_line(make, message: str) -> None:
@@ -194,13 +198,13 @@ def test_bad_input_is_refused_in_one_line(make, message: str) -> None:
 
 
 def test_fewer_slots_when_they_do_not_fit() -> None:
-    assert "ring of 4 slots" in bp_builder(34).text()
-    assert "ring of 8 slots" in bp_builder(16).text()
+    assert "ring of 4 slots" in MatrixPlan(labels=34).builder(None).text()
+    assert "ring of 8 slots" in MatrixPlan(labels=16).builder(None).text()
 
 
 @pytest.mark.parametrize("bits", [8, 16, 32])
 def test_slots_share_no_range(bits: int) -> None:
     """Else an instruction next to a load waits for it, with most odd numbers of labels."""
     for labels in range(2, most_labels(bits, 4096) + 1):
-        places = matrix_pad(labels, bits, MIN_SLOTS, 4096)
+        places = MatrixPlan(labels=labels, bits=bits, slots=MIN_SLOTS).pad
         assert places.ring % RANGE_BYTES == places.slot % RANGE_BYTES == 0

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from isa.image import DramImage
 from microkernels.bp.contents import pack, unpack
+from microkernels.bp.kernel import MatrixPlan
 from microkernels.bp.layout import BpLayout
 from microkernels.bp.problem import BpProblem, MessageDirection
 from microkernels.bp.record import BANKS
@@ -25,8 +26,7 @@ def grid(width: int, height: int) -> TileGrid:
 SHAPES = st.builds(
     BpLayout,
     grid=st.builds(grid, st.integers(1, 70), st.integers(1, 20)),
-    labels=st.integers(1, 40),
-    bits=st.sampled_from([8, 16, 32]),
+    plan=st.builds(MatrixPlan, labels=st.integers(1, 40), bits=st.sampled_from([8, 16, 32])),
     base=st.sampled_from([0, 4096, 1 << 20]),
 )
 
@@ -47,10 +47,10 @@ def bank(address: int) -> int:
 @settings(max_examples=40, deadline=None)
 @given(SHAPES)
 def test_nothing_overlaps_and_short_vectors_stay_within_a_column(layout: BpLayout) -> None:
-    size = layout.labels * layout.bits // 8
+    size = layout.plan.labels * layout.plan.size
     places = sorted(vectors(layout))
     assert all(b - a >= size for a, b in pairwise(places))
-    assert places[0] >= layout.tile >= layout.transposed + layout.labels * size
+    assert places[0] >= layout.tile >= layout.transposed + layout.plan.labels * size
     assert places[-1] + size <= layout.end
     assert all(place % 8 == 0 for place in places)
     if size <= 32:
@@ -97,7 +97,7 @@ def test_what_a_sweep_loads_is_contiguous(layout: BpLayout) -> None:
 
 
 def test_an_update_of_16_labels_opens_one_row_and_neighbouring_lines_use_other_banks() -> None:
-    layout = BpLayout(grid=grid(64, 48), labels=16)
+    layout = BpLayout(grid=grid(64, 48), plan=MatrixPlan(labels=16))
     assert layout.record_bytes == ROW_BYTES
     assert layout.tile % ROW_BYTES == 0
     for x, y in ((0, 0), (17, 5), (40, 40)):
@@ -120,7 +120,7 @@ def test_unpack_returns_what_was_packed(w: int, h: int, labels: int, bits: int, 
         rng.integers(-100, 100, (h, w, labels)), rng.integers(-100, 100, (labels, labels)), bits
     )
     messages = rng.integers(-100, 100, (4, h, w, labels)).astype(f"<i{bits // 8}")
-    layout = BpLayout.of(problem, base=8192)
+    layout = BpLayout.of(problem, MatrixPlan(labels=labels, bits=bits), base=8192)
     memory = DramImage(layout.end)
     pack(problem, layout, memory, iterations=3, messages=messages)
     assert (unpack(layout, memory) == messages).all()
@@ -139,15 +139,21 @@ def test_unpack_returns_what_was_packed(w: int, h: int, labels: int, bits: int, 
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: BpLayout(grid=grid(0, 1), labels=2), "width must be at least 1"),
-        (lambda: BpLayout(grid=grid(1, 1), labels=2, base=100), "multiple of 4096"),
-        (lambda: BpLayout(grid=grid(1, 1), labels=2, bits=64), "8, 16, 32"),
-        (lambda: BpLayout(grid=grid(1, 1), labels=0), "labels"),
-        (lambda: BpLayout(grid=grid(1, 1), labels=2).parameter_block(-1), "iterations"),
+        (lambda: BpLayout(grid=grid(0, 1), plan=MatrixPlan(labels=2)), "width must be at least 1"),
+        (
+            lambda: BpLayout(grid=grid(1, 1), plan=MatrixPlan(labels=2), base=100),
+            "multiple of 4096",
+        ),
+        (lambda: BpLayout(grid=grid(1, 1), plan=MatrixPlan(labels=2, bits=64)), "8, 16, 32"),
+        (lambda: BpLayout(grid=grid(1, 1), plan=MatrixPlan(labels=0)), "labels"),
+        (
+            lambda: BpLayout(grid=grid(1, 1), plan=MatrixPlan(labels=2)).parameter_block(-1),
+            "iterations",
+        ),
         (
             lambda: pack(
                 BpProblem(np.zeros((2, 2, 2), int), np.zeros((2, 2), int)),
-                BpLayout(grid=grid(3, 2), labels=2),
+                BpLayout(grid=grid(3, 2), plan=MatrixPlan(labels=2)),
                 DramImage(1 << 16),
                 iterations=1,
             ),
@@ -156,7 +162,7 @@ def test_unpack_returns_what_was_packed(w: int, h: int, labels: int, bits: int, 
         (
             lambda: pack(
                 BpProblem(np.zeros((2, 2, 2), int), np.array([[0, 1], [2, 0]])),
-                BpLayout(grid=grid(2, 2), labels=2, symmetric=True),
+                BpLayout(grid=grid(2, 2), plan=MatrixPlan(labels=2), symmetric=True),
                 DramImage(1 << 16),
                 iterations=1,
             ),

@@ -20,6 +20,7 @@ from microkernels.bp.golden import (
     labels,
 )
 from microkernels.bp.jobs import bp_levels_job
+from microkernels.bp.kernel import MatrixPlan
 from microkernels.bp.layout import BpLayout
 from microkernels.bp.levels import LevelsLayout, between_program, coarse_base
 from microkernels.bp.problem import BpProblem
@@ -70,7 +71,8 @@ def test_all_phases_equal_the_golden_model(
     engines = ChipEngines(columns=columns, rows=rows, address_bits=ADDRESS_BITS, pes=pes)
     job = bp_levels_job(problem, 1, iterations, engines=engines, cut=cut)
     expected = coarse_problem(problem)
-    fine = BpLayout.of(problem, engines=engines, block=BLOCK, cut=cut)
+    plan = MatrixPlan(labels=count, bits=bits)
+    fine = BpLayout.of(problem, plan, engines=engines, block=BLOCK, cut=cut)
     grid = replace(fine.grid, width=expected.width, height=expected.height, block=1)
     level = replace(fine, grid=grid, base=coarse_base(fine), symmetric=expected.symmetric)
     layout = LevelsLayout(fine=fine, coarse=level)

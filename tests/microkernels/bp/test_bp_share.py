@@ -10,7 +10,7 @@ from microkernels.bp import golden as bp_golden
 from microkernels.bp import runs as bp_runs
 from microkernels.bp.contents import pack, unpack
 from microkernels.bp.jobs import bp_job
-from microkernels.bp.kernel import bp_program
+from microkernels.bp.kernel import MatrixPlan
 from microkernels.bp.layout import BpLayout
 from microkernels.bp.problem import BpProblem, MessageDirection
 from microkernels.bp.runs import PAIR, SweepRun, share_sweep, sweep_team
@@ -120,8 +120,9 @@ def run(
     slots: int = 8,
 ) -> bool:
     """Whether all messages are right; asserts that all PEs ended and none ran into a hazard."""
-    layout = BpLayout.of(problem, base=4096, engines=ChipEngines(pes=sharers))
-    program = bp_program(problem.labels, slots=slots)
+    plan = MatrixPlan(labels=problem.labels, slots=slots)
+    layout = BpLayout.of(problem, plan, base=4096, engines=ChipEngines(pes=sharers))
+    program = plan.program(None)
     expected = bp_golden.iterate(problem, iterations * launches)
     with DramImage(layout.end) as memory:
         pack(problem, layout, memory, iterations=iterations)
@@ -205,10 +206,10 @@ def test_the_rest_of_a_cut_line_waits_for_its_begin(monkeypatch: pytest.MonkeyPa
 
 def test_a_pe_without_a_slot_of_the_tile_does_nothing() -> None:
     problem = problem_of(3, 4, 4, 4)
-    layout = BpLayout.of(problem, engines=ChipEngines(pes=2))
+    layout = BpLayout.of(problem, MatrixPlan(labels=4), engines=ChipEngines(pes=2))
     with DramImage(layout.end) as memory:
         pack(problem, layout, memory, iterations=1)
-        together = Together(bp_program(4), memory, members=4, parameters=layout.parameters)
+        together = Together(layout.program, memory, members=4, parameters=layout.parameters)
         outcomes = together.run(in_bursts(0, 100))
         assert {outcome.state for outcome in outcomes} == {"halted"}
         assert (unpack(layout, memory) == bp_golden.iterate(problem, 1)).all()

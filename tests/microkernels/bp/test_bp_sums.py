@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from microkernels.bp.choice import Form, shifts_of, with_sums
+from microkernels.bp.choice import Form, plan_of
 from microkernels.bp.jobs import bp_job
 from microkernels.bp.layout import BpLayout
 from microkernels.bp.problem import BpProblem
@@ -217,10 +217,8 @@ def test_sums_are_made_where_they_are_faster_and_fit(
 ) -> None:
     one = problem_of(0, *size, *shape, form)
     engines = ChipEngines(pes=pes, instruction_words=words)
-    shifts = shifts_of(one, form, engines, blocks=True)
-    layout = BpLayout.of(one, engines=engines, shifts=shifts)
-    assert with_sums(layout, None).sums == chosen
-    assert not with_sums(layout, False).sums
+    assert plan_of(one, form, engines, blocks=True, sums=None).sums == chosen
+    assert not plan_of(one, form, engines, blocks=True, sums=False).sums
 
 
 @pytest.mark.parametrize(

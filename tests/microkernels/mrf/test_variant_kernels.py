@@ -5,7 +5,8 @@ import pytest
 from hypothesis import Phase, given, reject, settings
 from hypothesis import strategies as st
 
-from microkernels.bp.choice import shifts_of
+from microkernels.bp import choice
+from microkernels.bp.choice import plan_of
 from microkernels.bp.jobs import bp_job, bp_levels_job
 from microkernels.bp.problem import BpProblem, EdgeWeights
 from microkernels.bp.shifts.wide import WideShifts
@@ -88,16 +89,16 @@ def test_every_number_of_lanes(
 ) -> None:
     """Odd lines, cut pairs and twos of pairs; 0 stands for the kernel for many labels."""
     monkeypatch.setattr("microkernels.bp.choice.KINDS", (lanes,))
-    best = shifts_of.__globals__["_best"]
+    best = choice._best
     best.cache_clear()
     try:
         one = problem(9, 11, labels, weighted=weighted)
-        found = shifts_of(one, "shifts", damping=damping)
+        found = plan_of(one, "shifts", damping=damping)
         job = bp_job(one, 1, engines=ChipEngines(pes=4), form="shifts", damping=damping)
         outputs, hazards = simulate(job)
     finally:
         best.cache_clear()
-    assert (found.lanes, isinstance(found, WideShifts)) == (lanes or 1, not lanes)
+    assert (found.lines, isinstance(found, WideShifts)) == (lanes or 1, not lanes)
     assert not job.differing(outputs)
     assert not hazards
 

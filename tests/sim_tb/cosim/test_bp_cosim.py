@@ -10,7 +10,7 @@ from isa.run import Launch
 from microkernels.bp.contents import pack, unpack
 from microkernels.bp.golden import iterate
 from microkernels.bp.jobs import bp_job
-from microkernels.bp.kernel import bp_program, most_labels
+from microkernels.bp.kernel import MatrixPlan, most_labels
 from microkernels.bp.layout import BpLayout
 from microkernels.bp.problem import BpProblem
 from microkernels.data.stereo import motorcycle
@@ -83,12 +83,10 @@ def test_random_problems_are_exact(
         rng.integers(-limit // 4, limit // 4, (labels, labels)),
         bits,
     )
-    layout = BpLayout.of(problem, base=4096)
+    layout = BpLayout.of(problem, MatrixPlan(labels=labels, bits=bits), base=4096)
     with DramImage(1 << PE.address_bits) as image:
         pack(problem, layout, image, iterations=ITERATIONS)
-        launch = Launch(
-            program=bp_program(labels, bits), max_cycles=2_000_000, parameters=layout.parameters
-        )
+        launch = Launch(program=layout.program, max_cycles=2_000_000, parameters=layout.parameters)
         identity = EngineIdentity(pe_index=3, pe_count=4)
         result = simulation.run(launch, image, memory=memory, identity=identity)
         messages = unpack(layout, image)

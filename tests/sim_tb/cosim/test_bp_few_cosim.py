@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from microkernels.bp.few import few_cycles
+from microkernels.bp.few import FewPlan
 from microkernels.bp.jobs import bp_job
 from microkernels.bp.problem import BpProblem
 from microkernels.runtime.ring import ChipEngines
@@ -44,7 +44,9 @@ def test_an_engine_takes_the_cycles_that_choose_the_form(labels, bits, limit: fl
     outcome = run_on(bp_job(problem(64, 32, labels, bits)), preset("pe"), on="model")
     assert outcome.match
     assert outcome.cycles_per_update <= limit
-    assert outcome.cycles_per_update == pytest.approx(few_cycles(labels, bits), rel=0.1)
+    assert outcome.cycles_per_update == pytest.approx(
+        FewPlan(labels=labels, bits=bits).cycles, rel=0.1
+    )
 
 
 @pytest.mark.parametrize(("labels", "bits", "bus", "limit"), [(2, 16, 20, 26), (5, 16, 32, 40)])

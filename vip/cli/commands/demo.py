@@ -7,7 +7,7 @@ from typing import Annotated
 import vip
 from isa.image import DramImage
 from microkernels.bp.jobs import bp_job
-from microkernels.bp.kernel import bp_builder
+from microkernels.bp.kernel import MatrixPlan
 from microkernels.data.pictures import need_photographs
 from microkernels.data.stereo import StereoScene, motorcycle
 from sim_tb.runner.build import check_tools, need_simulator
@@ -89,7 +89,7 @@ def _program(scene: StereoScene, output: Path) -> tuple[vip.Subject, vip.MemoryB
     """The program, its memory and its launch; program and memory are also written to files."""
     job = bp_job(scene.problem, _ITERATIONS, sums=False)
     source = output / "bp.s"
-    write_atomically(source, bp_builder(_LABELS).text().encode())
+    write_atomically(source, MatrixPlan(labels=_LABELS).builder(None).text().encode())
     program = vip.assemble(source)
     program.save(output / "bp.vip")
     with DramImage(job.end) as image:
