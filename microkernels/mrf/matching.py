@@ -6,8 +6,7 @@ column is outside the right picture, the cost is the largest of its kind.
 """
 
 from collections.abc import Callable, Sequence
-from functools import partial
-from typing import Literal, Protocol
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +25,8 @@ _LUMINANCE = (2125, 7154, 721)
 _Plane = NDArray[np.int16 | np.float32]
 #: Rows and columns.
 _Place = tuple[slice, ...]
+#: Costs of pixels at a place of the first picture against those at one of the second.
+_Comparison = Callable[[_Place, _Place], _Plane]
 #: Most labels across a window of motions.
 MOST_WINDOW = 15
 
@@ -127,8 +128,8 @@ def _costs(
     """``[y, x, label]``: costs of the moves (down, right) from the first to the second picture."""
     if truncation is not None:
         CHECK.at_least("truncation", truncation, 1)
-    compare = _COMPARISONS[cost](first, second)
-    limit = compare.largest if truncation is None else min(truncation, compare.largest)
+    limit, compare = _comparison(cost, first, second)
+    limit = min(limit, truncation or limit)
     size = first.shape[:2]
     costs = np.full((*size, len(moves)), limit, np.int16)
     for label, move in enumerate(moves):
@@ -136,50 +137,41 @@ def _costs(
         in_first = tuple(slice(max(0, -step), side - max(0, step)) for side, step in ends)
         in_second = tuple(slice(max(0, step), side - max(0, -step)) for side, step in ends)
         part = costs[in_first][..., label]
-        np.minimum(compare.at(in_first, in_second), limit, out=part, casting="unsafe")
+        np.minimum(compare(in_first, in_second), limit, out=part, casting="unsafe")
     return costs
 
 
-class _Comparison(Protocol):
-    """A kind of cost for a pair; ``largest`` is the highest cost."""
-
-    largest: int
-
-    def at(self, in_first: _Place, in_second: _Place) -> _Plane:
-        """Costs of pixels ``in_first`` of the first picture against ``in_second`` of the second."""
-
-
-class _Differences:
-    """Absolute differences, divided by ``parts``: the number of channels, or 1 if ``summed``."""
-
-    def __init__(self, left: Photograph, right: Photograph, *, summed: bool = False) -> None:
-        self._left, self._right = _values(left), _values(right)
-        channels = left.shape[2]
-        self._parts = 1 if summed else channels
-        self.largest = 255 * channels // self._parts
-
-    def at(self, in_first: _Place, in_second: _Place) -> _Plane:
-        differences = np.abs(self._left[in_first] - self._right[in_second])
-        return _mean(differences, self._parts)
+def _comparison(cost: Cost, first: Photograph, second: Photograph) -> tuple[int, _Comparison]:
+    """The largest cost of a kind, and the function that compares two pictures by it."""
+    if cost == "census":
+        return CENSUS_SIDE * CENSUS_SIDE - 1, _census_distances(first, second)
+    kind, _, summed = cost.partition("-")
+    channels = first.shape[2]
+    parts = 1 if summed else channels
+    differences, units = (_differences, 1) if kind == "ad" else (_dissimilarities, 2)
+    at = differences(first, second)
+    return 255 * channels // parts, lambda *places: _mean(at(*places), units * parts)
 
 
-class _BirchfieldTomasi:
-    """Birchfield and Tomasi's dissimilarity, computed in half grey levels, which are exact;
-    otherwise as :class:`_Differences`."""
+def _differences(left: Photograph, right: Photograph) -> _Comparison:
+    """Absolute differences of each channel."""
+    one, other = _values(left), _values(right)
+    return lambda in_left, in_right: np.abs(one[in_left] - other[in_right])
 
-    def __init__(self, left: Photograph, right: Photograph, *, summed: bool = False) -> None:
-        self._left, self._right = _Range(left), _Range(right)
-        channels = left.shape[2]
-        self._parts = 1 if summed else channels
-        self.largest = 255 * channels // self._parts
 
-    def at(self, in_first: _Place, in_second: _Place) -> _Plane:
-        left, right = self._left, self._right
+def _dissimilarities(left: Photograph, right: Photograph) -> _Comparison:
+    """Birchfield and Tomasi's dissimilarity of each channel, in half grey levels, which are
+    exact."""
+    one, other = _Range(left), _Range(right)
+
+    def at(in_left: _Place, in_right: _Place) -> _Plane:
         ways = (
-            right.distance(left.value[in_first], in_second),
-            left.distance(right.value[in_second], in_first),
+            other.distance(one.value[in_left], in_right),
+            one.distance(other.value[in_right], in_left),
         )
-        return _mean(np.minimum(*ways), 2 * self._parts)
+        return np.minimum(*ways)
+
+    return at
 
 
 class _Range:
@@ -200,16 +192,12 @@ class _Range:
         return result
 
 
-class _Census:
-    largest = CENSUS_SIDE * CENSUS_SIDE - 1
-
-    def __init__(self, left: Photograph, right: Photograph) -> None:
-        self._left, self._right = _census(left), _census(right)
-
-    def at(self, in_first: _Place, in_second: _Place) -> _Plane:
-        differing = np.bitwise_count(self._left[in_first] ^ self._right[in_second])
-        result: _Plane = differing.astype(np.int16)
-        return result
+def _census_distances(left: Photograph, right: Photograph) -> _Comparison:
+    """Numbers of differing bits."""
+    one, other = _census(left), _census(right)
+    return lambda in_left, in_right: np.bitwise_count(one[in_left] ^ other[in_right]).astype(
+        np.int16
+    )
 
 
 def _census(picture: Photograph) -> NDArray[np.uint32]:
@@ -227,15 +215,6 @@ def _census(picture: Photograph) -> NDArray[np.uint32]:
                 darker = padded[down : down + height, across : across + width] < grey
                 result = (result << np.uint32(1)) | darker
     return result
-
-
-_COMPARISONS: dict[Cost, Callable[[Photograph, Photograph], _Comparison]] = {
-    "ad": _Differences,
-    "bt": _BirchfieldTomasi,
-    "census": _Census,
-    "ad-sum": partial(_Differences, summed=True),
-    "bt-sum": partial(_BirchfieldTomasi, summed=True),
-}
 
 
 def _values(picture: Photograph) -> _Plane:
