@@ -121,9 +121,9 @@ class TrwsField:
         """Run one iteration: forwards and backwards."""
         diagonals = range(len(self._costs))
         for diagonal in diagonals:
-            self._forwards(diagonal)
+            self._visit(diagonal, 1)
         for diagonal in reversed(diagonals):
-            self._backwards(diagonal)
+            self._visit(diagonal, -1)
 
     def steps(
         self, iterations: int, begins: Callable[[int], None] | None = None
@@ -165,39 +165,22 @@ class TrwsField:
             part[undivided] = total[undivided]
         return part
 
-    def _forwards(self, diagonal: int) -> None:
-        first, end = self._rows(diagonal)
+    def _visit(self, diagonal: int, step: int) -> None:
+        """Send the messages of a diagonal's pixels to the next diagonal (``step`` 1) or to the
+        previous one (-1)."""
+        (first, end), (least, limit) = self._rows(diagonal), self._rows(diagonal + step)
         part = self._part(diagonal, slice(first, end))
-        right, left, down, up = self._messages
-        begin = max(first, diagonal - self.problem.width + 2)
-        if begin < end:
-            sent = part[begin - first :] - left[diagonal, begin:end]
-            weights = self._weight(False, diagonal, slice(begin, end))
-            raw = self._minima.forwards(sent, weights)
-            right[diagonal + 1, begin:end] = raw - raw.min(axis=1, keepdims=True)
-        last = min(end, self.problem.height - 1)
-        if first < last:
-            sent = part[: last - first] - up[diagonal, first:last]
-            weights = self._weight(True, diagonal, slice(first, last))
-            raw = self._minima.forwards(sent, weights)
-            down[diagonal + 1, first + 1 : last + 1] = raw - raw.min(axis=1, keepdims=True)
-
-    def _backwards(self, diagonal: int) -> None:
-        first, end = self._rows(diagonal)
-        part = self._part(diagonal, slice(first, end))
-        right, left, down, up = self._messages
-        last = min(end, diagonal)
-        if first < last:
-            sent = part[: last - first] - right[diagonal, first:last]
-            weights = self._weight(False, diagonal - 1, slice(first, last))
-            raw = self._minima.backwards(sent, weights)
-            left[diagonal - 1, first:last] = raw - raw.min(axis=1, keepdims=True)
-        begin = max(first, 1)
-        if begin < end:
-            sent = part[begin - first :] - down[diagonal, begin:end]
-            weights = self._weight(True, diagonal - 1, slice(begin - 1, end - 1))
-            raw = self._minima.backwards(sent, weights)
-            up[diagonal - 1, begin - 1 : end - 1] = raw - raw.min(axis=1, keepdims=True)
+        for down in (False, True):
+            moving, opposite = self._messages[2 * down :][:2][::step]
+            move = step * down
+            rows = slice(max(first, least - move), min(end, limit - move))
+            if rows.start >= rows.stop:
+                continue
+            to = slice(rows.start + move, rows.stop + move)
+            sent = part[rows.start - first : rows.stop - first] - opposite[diagonal, rows]
+            edge = (diagonal, rows) if step > 0 else (diagonal - 1, to)
+            raw = self._minima.of(sent, self._weight(down, *edge), forwards=step > 0)
+            moving[diagonal + step, to] = raw - raw.min(axis=1, keepdims=True)
 
     def step(self) -> tuple[int, int]:
         """Energy of the labels, and the bound."""
@@ -253,7 +236,7 @@ class TrwsField:
                 ended = earlier[back_to.start - before : back_to.stop - before]
                 ended = ended - 2 * against[diagonal - 1, back_to].astype(self._path_type)
                 weights = self._weight(back, diagonal - 1, back_to)
-                ended = self._path_minima.forwards(ended, weights)
+                ended = self._path_minima.of(ended, weights)
                 one[to.start - first : to.stop - first] += ended
                 one[to.start - first : to.stop - first] -= 2 * along[diagonal, to].astype(
                     self._path_type
@@ -287,21 +270,15 @@ class _Minima:
         self._transform = transform_of(matrix)
         self._weighted: dict[int, _Minima] = {}
 
-    def forwards(self, totals: _Costs, weights: NDArray[np.int64] | None = None) -> _Costs:
+    def of(
+        self, totals: _Costs, weights: NDArray[np.int64] | None, *, forwards: bool = True
+    ) -> _Costs:
         """The minima; ``totals`` may be overwritten.
 
         Parameters:
             weights: of the lines; None: all are 1.
+            forwards: with the matrix, not with its transpose.
         """
-        return self._minima(totals, weights, forwards=True)
-
-    def backwards(self, totals: _Costs, weights: NDArray[np.int64] | None = None) -> _Costs:
-        """The same with the transposed matrix."""
-        return self._minima(totals, weights, forwards=False)
-
-    def _minima(
-        self, totals: _Costs, weights: NDArray[np.int64] | None, *, forwards: bool
-    ) -> _Costs:
         if weights is not None:
             for weight in map(int, np.unique(weights)):
                 alike = weights == weight
@@ -309,7 +286,7 @@ class _Minima:
                     matrix = self._matrix * self._matrix.dtype.type(weight)
                     self._weighted[weight] = _Minima(matrix)
                 one = self._weighted[weight]
-                totals[alike] = one._minima(totals[alike], None, forwards=forwards)
+                totals[alike] = one.of(totals[alike], None, forwards=forwards)
             return totals
         if self._transform is not None:
             return _shifted(self._transform, totals)
