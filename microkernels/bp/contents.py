@@ -3,10 +3,11 @@
 :mod:`microkernels.bp.layout` defines all addresses.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from microkernels.common.errors import KernelError
 from microkernels.common.fixed_point import add
@@ -14,7 +15,7 @@ from microkernels.common.memory import Readable, Writable
 
 from .layout import BpLayout
 from .problem import BpProblem, MessageDirection, Messages, check_messages, element_type
-from .record import SUM_PLACE, fill_blocks, read_blocks
+from .record import Kind, block_views
 from .tiles import Tile
 
 
@@ -34,14 +35,15 @@ def _check(layout: BpLayout, problem: BpProblem) -> None:
         raise KernelError("the layout is for symmetric smoothness costs; the problem's are not")
 
 
-def row_tiles(layout: BpLayout, vault: int | None = None) -> Iterator[Tile]:
-    """All rows of records of all tiles of ``vault`` (None: of all vaults), each as a one-row tile;
-    rows that fill up the last block are outside the image."""
+def row_tiles(layout: BpLayout, vault: int | None = None) -> Iterator[tuple[Tile, int]]:
+    """All rows of records of all tiles of ``vault`` (None: of all vaults), each as a one-row tile
+    with the address of its first record; rows that fill up the last block are outside the image."""
     vaults = range(layout.ring.vaults) if vault is None else (vault,)
     for tile in (tile for number in vaults for tile in layout.grid.tiles(number)):
         height = layout.grid.block * layout.grid.blocks(tile.height)
         for y in range(0, height, layout.unit):
-            yield replace(tile, y=tile.y + y, height=layout.unit)
+            row = replace(tile, y=tile.y + y, height=layout.unit)
+            yield row, layout.record(tile, 0, y)
 
 
 def contents(
@@ -61,7 +63,7 @@ def contents(
     """
     _check(layout, problem)
     start = problem.no_messages() if messages is None else check_messages(problem, messages)
-    planes: dict[MessageDirection | None, Messages] = {None: problem.data_costs}
+    planes: dict[Kind, Messages] = {"costs": problem.data_costs}
     planes |= {direction: start[direction] for direction in MessageDirection}
     places, costs = (layout.matrix, layout.transposed), layout.plan.costs(problem.smoothness)
     tails = _tails(problem)
@@ -71,34 +73,21 @@ def contents(
         yield layout.ring.address(vault, layout.parameters), parameters
         for offset, data in shared:
             yield layout.ring.address(vault, offset), data
-        for row in row_tiles(layout, vault):
+        for row, address in row_tiles(layout, vault):
             records = np.zeros(layout.row_bytes(row), np.uint8)
-            for direction, values in planes.items() if row.y < layout.grid.height else ():
-                rows = np.ascontiguousarray(values[row.pixels])
-                vectors = rows.view(np.uint8)
-                if layout.plan.in_blocks:
-                    fill_blocks(records, direction, vectors, layout.vector_bytes)
-                else:
-                    _vectors(records, layout, direction)[: vectors.shape[1]] = vectors[0]
-            if layout.plan.sums:
-                up, down = (
-                    start[way][row.pixels] for way in (MessageDirection.UP, MessageDirection.DOWN)
-                )
-                sums = np.ascontiguousarray(add(add(up, down), problem.data_costs[row.pixels]))
-                vectors = sums.view(np.uint8)
-                at = SUM_PLACE * layout.vector_bytes
-                if layout.plan.in_blocks:
-                    fill_blocks(records, None, vectors, layout.vector_bytes, sums=True)
-                else:
-                    of_pixels = records.reshape(-1, layout.record_bytes)
-                    of_pixels[:, at : at + vectors.shape[2]] = vectors[0]
-            for direction, weights in tails.items() if row.y < layout.grid.height else ():
-                vectors_end = weights[row.pixels][0].view(np.uint8)
-                _vectors(records, layout, direction, tail=True)[: len(vectors_end)] = vectors_end
-            yield layout.record_at(row.x, row.y), records.tobytes()
+            if row.y < layout.grid.height:
+                rows = {kind: values[row.pixels] for kind, values in planes.items()}
+                if layout.plan.sums:
+                    both = add(rows[MessageDirection.UP], rows[MessageDirection.DOWN])
+                    rows["sums"] = add(both, rows["costs"])
+                for kind, values in rows.items():
+                    _fill(_views(records, layout, row, kind), values)
+                for kind, weights in tails.items():
+                    _fill(_views(records, layout, row, kind, tail=True), weights[row.pixels])
+            yield address, records.tobytes()
 
 
-def _tails(problem: BpProblem) -> dict[MessageDirection | None, Messages]:
+def _tails(problem: BpProblem) -> dict[Kind, Messages]:
     """``[y, x]``: the weights after a vector (:mod:`microkernels.bp.problem`)."""
     if problem.weights is None:
         return {}
@@ -110,20 +99,26 @@ def _tails(problem: BpProblem) -> dict[MessageDirection | None, Messages]:
     )
     along = [np.pad(right, ((0, 0), sides)) for sides in ((0, 1), (1, 0))]
     across = [np.pad(down, (sides, (0, 0))) for sides in ((0, 1), (1, 0))]
-    return {None: np.stack(along, axis=2), MessageDirection.RIGHT: np.stack(across, axis=2)}
+    return {"costs": np.stack(along, axis=2), MessageDirection.RIGHT: np.stack(across, axis=2)}
 
 
-def _vectors(
-    data: np.ndarray, layout: BpLayout, direction: MessageDirection | None, *, tail: bool = False
-) -> np.ndarray:
-    """View ``[x, byte]`` of one vector in every record of a row, or of the elements after its
-    labels; None: the data costs."""
-    records = data.reshape(-1, layout.record_bytes)
-    size = layout.plan.size
-    start = layout.place(direction) * layout.vector_bytes
-    if tail:
-        start += layout.plan.labels * size
-    return records[:, start : start + (layout.tail if tail else layout.plan.labels) * size]
+def _views(
+    data: NDArray[np.uint8], layout: BpLayout, row: Tile, kind: Kind, *, tail: bool = False
+) -> list[NDArray[np.uint8]]:
+    """Views of the vectors of one kind in a row of records, or of what follows their labels: pixel
+    by pixel, ending with an axis of bytes. There are two of data costs in blocks."""
+    size, used = layout.plan.size, layout.plan.labels * layout.plan.size
+    if layout.plan.in_blocks:
+        return block_views(data, kind, used, layout.vector_bytes)
+    start = layout.place(kind) * layout.vector_bytes + used * tail
+    end = start + (layout.tail * size if tail else used)
+    return [data.reshape(-1, layout.record_bytes)[: row.width, start:end]]
+
+
+def _fill(views: list[NDArray[np.uint8]], values: Messages) -> None:
+    """Put values ``[y, x, element]`` into all views."""
+    for view in views:
+        view[...] = np.ascontiguousarray(values).view(np.uint8).reshape(view.shape)
 
 
 def pack(
@@ -139,22 +134,17 @@ def pack(
         memory.write(address, data)
 
 
-def unpack(layout: BpLayout, memory: Readable) -> Messages:
-    """Read back the messages of all directions."""
+def unpack(
+    layout: BpLayout, memory: Readable, kinds: Sequence[Kind] = tuple(MessageDirection)
+) -> Messages:
+    """Read back vectors, ``[kind, y, x, label]``: by default the messages of all directions."""
     dtype = element_type(layout.plan.bits)
-    shape = (len(MessageDirection), layout.grid.height, layout.grid.width, layout.plan.labels)
-    messages = np.empty(shape, dtype)
-    for row in row_tiles(layout):
-        if row.y >= layout.grid.height:
-            continue
-        rows = messages[:, *row.pixels]
-        data = memory.read(layout.record_at(row.x, row.y), layout.row_bytes(row))
-        records = np.frombuffer(data, np.uint8)
-        for direction in MessageDirection:
-            if layout.plan.in_blocks:
-                used = layout.plan.labels * dtype.itemsize
-                vectors = read_blocks(records, direction, used, layout.vector_bytes)
-            else:
-                vectors = _vectors(records, layout, direction)[None, : rows.shape[2]]
-            rows[direction] = np.ascontiguousarray(vectors).view(dtype)
-    return messages
+    shape = (len(kinds), layout.grid.height, layout.grid.width, layout.plan.labels)
+    result = np.empty(shape, dtype)
+    for row, address in row_tiles(layout):
+        if row.y < layout.grid.height:
+            records = np.frombuffer(memory.read(address, layout.row_bytes(row)), np.uint8)
+            for kind, rows in zip(kinds, result[:, *row.pixels], strict=True):
+                view = np.ascontiguousarray(_views(records, layout, row, kind)[0])
+                rows[...] = view.view(dtype).reshape(rows.shape)
+    return result

@@ -1,5 +1,6 @@
 """Belief propagation on one and two levels as jobs of an engine, a vault or a chip."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Literal
 
@@ -18,7 +19,7 @@ from .contents import contents, pack, unpack
 from .golden import BLOCK, check_damping, coarse_problem, copied, iterate, iterate_levels
 from .labels import with_labels
 from .layout import BpLayout
-from .levels import Between, LevelsLayout, coarse_base
+from .levels import LevelsLayout, coarse_base
 from .problem import BpProblem, Messages, most_cycles
 
 
@@ -135,11 +136,6 @@ class _Levels:
         )
         self.layout = LevelsLayout(fine=fine, coarse=coarse)
 
-    def launch(self, name: Between) -> Launch:
-        """A launch between the levels."""
-        engines = self.engines
-        return self.layout.launch(name, self.problem, engines.scratchpad_bytes, engines.vault_bits)
-
     def level(self, name: Literal["coarse", "fine"], updates: int) -> Launch:
         """The launch on a level."""
         layout = self.layout.fine if name == "fine" else self.layout.coarse
@@ -150,62 +146,49 @@ class _Levels:
             max_cycles=most_cycles(updates + self.problem.width * self.problem.height),
         )
 
-    def prepare(
+    def job(
         self,
-        memory: Writable,
-        coarse: BpProblem,
+        name: str,
+        launches: tuple[Launch, ...],
+        golden: Golden,
+        outputs: Callable[[Readable], Elements] | None = None,
+        coarse: BpProblem | None = None,
         *,
         coarse_iterations: int = 0,
         iterations: int = 0,
         messages: Messages | None = None,
-    ) -> None:
-        """Put the problem and ``coarse`` with its ``messages`` (None: all 0) into ``memory``."""
-        layout = self.layout
-        pack(self.problem, layout.fine, memory, iterations=iterations)
-        pack(coarse, layout.coarse, memory, iterations=coarse_iterations, messages=messages)
-        for vault in range(layout.fine.ring.vaults):
-            for address, data in layout.parameters(vault):
-                memory.write(address, data)
-
-    def job(
-        self,
-        coarse_iterations: int,
-        iterations: int,
-        smoothness: NDArray[np.integer] | None,
-        messages: Messages | None,
+        operations: int = 0,
     ) -> KernelJob:
-        """All four launches; parameters as for :func:`bp_levels_job`."""
-        problem, damping = self.problem, self.layout.fine.plan.variant.damping
+        """A job on the memory of both levels.
+
+        Parameters:
+            outputs: None: the fine level's messages.
+            coarse: the coarse problem in memory; None: before construct.
+            coarse_iterations, iterations: of the launches on the levels.
+            messages: initial ones of the coarse problem; None: all 0.
+            name, launches, golden, operations: of the job.
+        """
+        layout = self.layout
+        begun = self.unmade if coarse is None else coarse
 
         def prepare(memory: Writable) -> None:
-            self.prepare(
-                memory,
-                self.unmade,
-                coarse_iterations=coarse_iterations,
-                iterations=iterations,
-                messages=messages,
-            )
+            pack(self.problem, layout.fine, memory, iterations=iterations)
+            pack(begun, layout.coarse, memory, iterations=coarse_iterations, messages=messages)
+            for vault in range(layout.fine.ring.vaults):
+                for address, data in layout.parameters(vault):
+                    memory.write(address, data)
 
         return KernelJob(
-            name="hierarchical belief propagation",
-            launches=(
-                self.launch("construct"),
-                self.level("coarse", self.coarse.updates * coarse_iterations),
-                self.launch("copy"),
-                self.level("fine", problem.updates * iterations),
-            ),
+            name=name,
+            launches=launches,
             prepare=prepare,
-            outputs=lambda memory: unpack(self.layout.fine, memory),
-            golden=Golden(
-                lambda: iterate_levels(
-                    problem, coarse_iterations, iterations, smoothness, damping, messages
-                ),
-                lazy=True,
-            ),
-            end=self.layout.coarse.end,
-            declared=self.layout.declared,
+            outputs=outputs or (lambda memory: unpack(layout.fine, memory)),
+            golden=golden,
+            end=layout.coarse.end,
+            declared=layout.declared,
             pes=self.engines.pes,
             ring=self.engines,
+            operations=operations,
         )
 
 
@@ -248,7 +231,24 @@ def bp_levels_job(
         cut=cut,
         damping=damping,
     )
-    job = both.job(coarse_iterations, iterations, smoothness, messages)
+    job = both.job(
+        "hierarchical belief propagation",
+        (
+            both.layout.launch("construct"),
+            both.level("coarse", both.coarse.updates * coarse_iterations),
+            both.layout.launch("copy"),
+            both.level("fine", problem.updates * iterations),
+        ),
+        Golden(
+            lambda: iterate_levels(
+                problem, coarse_iterations, iterations, smoothness, damping, messages
+            ),
+            lazy=True,
+        ),
+        coarse_iterations=coarse_iterations,
+        iterations=iterations,
+        messages=messages,
+    )
     return with_labels(job, problem, both.layout.fine, engines.scratchpad_bytes) if choose else job
 
 
@@ -283,21 +283,18 @@ def bp_between_job(
         if engines.vault_of(address) == 0
     ]
 
-    def prepare(memory: Writable) -> None:
-        both.prepare(_FirstVault(memory, engines), both.unmade, messages=messages)
-
     def joined(pieces: list[bytes]) -> Elements:
         return np.frombuffer(b"".join(pieces), np.uint8)
 
-    return KernelJob(
-        name="construct and copy",
-        launches=(both.launch("construct"), both.launch("copy")),
-        prepare=prepare,
-        outputs=lambda memory: joined([memory.read(at, len(data)) for at, data in after]),
-        golden=Golden(lambda: joined([data for _, data in after])),
-        end=both.layout.coarse.end,
-        declared=both.layout.declared,
-        pes=engines.pes,
+    job = both.job(
+        "construct and copy",
+        (both.layout.launch("construct"), both.layout.launch("copy")),
+        Golden(lambda: joined([data for _, data in after])),
+        lambda memory: joined([memory.read(at, len(data)) for at, data in after]),
+        messages=messages,
+    )
+    return replace(
+        job, prepare=lambda memory: job.prepare(_FirstVault(memory, engines)), ring=ONE_ENGINE
     )
 
 
@@ -321,24 +318,12 @@ def bp_construct_job(problem: BpProblem) -> KernelJob:
         KernelError: a problem that the kernel can't solve.
     """
     both = _Levels(problem)
-    costs = both.unmade.data_costs
-
-    def outputs(memory: Readable) -> Elements:
-        result = np.empty_like(costs)
-        for y, x in np.ndindex(costs.shape[:2]):
-            data = memory.read(both.layout.coarse.data_cost(x, y), result[y, x].nbytes)
-            result[y, x] = np.frombuffer(data, costs.dtype)
-        return result
-
-    return KernelJob(
-        name="coarse data costs",
-        launches=(both.launch("construct"),),
-        prepare=lambda memory: both.prepare(memory, both.unmade),
-        outputs=outputs,
-        golden=Golden(lambda: coarse_problem(problem).data_costs),
-        end=both.layout.coarse.end,
-        declared=both.layout.declared,
-        operations=(BLOCK * BLOCK - 1) * costs.size,
+    return both.job(
+        "coarse data costs",
+        (both.layout.launch("construct"),),
+        Golden(lambda: coarse_problem(problem).data_costs),
+        lambda memory: unpack(both.layout.coarse, memory, ("costs",))[0],
+        operations=(BLOCK * BLOCK - 1) * both.coarse.data_costs.size,
     )
 
 
@@ -352,12 +337,10 @@ def bp_copy_job(problem: BpProblem) -> KernelJob:
     """
     both = _Levels(problem)
     messages = iterate(both.coarse, 1)
-    return KernelJob(
-        name="messages of the fine level",
-        launches=(both.launch("copy"),),
-        prepare=lambda memory: both.prepare(memory, both.coarse, messages=messages),
-        outputs=lambda memory: unpack(both.layout.fine, memory),
-        golden=Golden(lambda: copied(problem, messages)),
-        end=both.layout.coarse.end,
-        declared=both.layout.declared,
+    return both.job(
+        "messages of the fine level",
+        (both.layout.launch("copy"),),
+        Golden(lambda: copied(problem, messages)),
+        coarse=both.coarse,
+        messages=messages,
     )

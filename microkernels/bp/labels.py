@@ -360,12 +360,12 @@ class _Places:
     base: int
 
     @cached_property
-    def _image_rows(self) -> list[list[Tile]]:
-        """Rows of each vault, without those that fill up blocks."""
+    def _image_rows(self) -> list[list[tuple[Tile, int]]]:
+        """Rows of each vault, without those that fill up blocks, and addresses of their records."""
         height = self.layout.grid.height
         vaults = range(self.layout.ring.vaults)
         return [
-            [row for row in row_tiles(self.layout, vault) if row.y < height] for vault in vaults
+            [one for one in row_tiles(self.layout, vault) if one[0].y < height] for vault in vaults
         ]
 
     def _groups(self, row: Tile) -> int:
@@ -391,19 +391,19 @@ class _Places:
     def _row_bytes(self, row: Tile) -> int:
         return round_up(self._groups(row) * self.kernel.group * self._dtype.itemsize, COLUMN_BYTES)
 
-    def _rows(self, vault: int) -> list[tuple[Tile, int]]:
-        """A vault's rows with the chip addresses of their labels."""
-        rows: list[tuple[Tile, int]] = []
+    def _rows(self, vault: int) -> list[tuple[Tile, int, int]]:
+        """A vault's rows with the chip addresses of their records and labels."""
+        rows: list[tuple[Tile, int, int]] = []
         at = self._labels
-        for row in self._image_rows[vault]:
-            rows.append((row, self.layout.ring.address(vault, at)))
+        for row, records in self._image_rows[vault]:
+            rows.append((row, records, self.layout.ring.address(vault, at)))
             at += self._row_bytes(row)
         return rows
 
     @cached_property
     def end(self) -> int:
         """First offset after all data."""
-        longest = max(sum(map(self._row_bytes, rows)) for rows in self._image_rows)
+        longest = max(sum(self._row_bytes(row) for row, _ in rows) for rows in self._image_rows)
         # A group may read records after the last row.
         return self._labels + longest + self.kernel.group * self.layout.record_bytes
 
@@ -413,10 +413,7 @@ class _Places:
         rows = self._rows(vault)
         for engine in range(self.layout.sharers):
             share = rows[engine :: self.layout.sharers]
-            words = [
-                (self.layout.record_at(row.x, row.y), labels, self._groups(row))
-                for row, labels in share
-            ]
+            words = [(records, labels, self._groups(row)) for row, records, labels in share]
             parts.append([len(share), *chain.from_iterable(words)])
         header = (self.layout.sharers, self.layout.ring.address(vault, self._numbers))
         return base, parameter_block.block_bytes(base, parts, header=header)
@@ -437,7 +434,7 @@ class _Places:
     def unpack(self, memory: Readable) -> Elements:
         result = np.zeros((self.layout.grid.height, self.layout.grid.width), self._dtype)
         for vault in range(self.layout.ring.vaults):
-            for row, address in self._rows(vault):
+            for row, _, address in self._rows(vault):
                 rows = result[row.pixels]
                 labels = np.frombuffer(memory.read(address, rows.nbytes), self._dtype)
                 if self.layout.plan.in_blocks:

@@ -33,9 +33,9 @@ from .record import (
     RECORD_VECTORS,
     SPARE_PLACE,
     SUM_PLACE,
+    Kind,
     loaded,
     message_place,
-    pixel_place,
     record_stride,
     row_stride,
     spare,
@@ -223,29 +223,12 @@ class BpLayout:
             + self.grid.tile_height // self.unit * self.pitch
         )
 
-    def message(self, direction: MessageDirection, x: int, y: int) -> int:
-        """Address of the message that arrives at pixel (x, y) moving in ``direction``."""
-        return self._vector(direction, x, y)
-
-    def data_cost(self, x: int, y: int) -> int:
-        """Address of the data costs of pixel (x, y)."""
-        return self._vector(None, x, y)
-
-    def _vector(self, direction: MessageDirection | None, x: int, y: int) -> int:
-        record = self.record_at(x, y)
-        if self.plan.in_blocks:
-            return record + pixel_place(direction, x % BLOCK, y % BLOCK, self.vector_bytes)
-        return record + self.place(direction) * self.vector_bytes
-
-    def place(self, direction: MessageDirection | None) -> int:
-        """Position in a record of one pixel of a message, or of the data costs."""
-        place = COST_PLACE if direction is None else PLACE[direction]
+    def place(self, kind: Kind) -> int:
+        """Position in a record of one pixel of a vector."""
+        if kind == "sums":
+            return SUM_PLACE
+        place = COST_PLACE if kind == "costs" else PLACE[kind]
         return place + (self.plan.sums and place > COST_PLACE)
-
-    def record_at(self, x: int, y: int) -> int:
-        """Address of the record of pixel (x, y) of the image."""
-        tile = self.grid.tile_of(x, y)
-        return self.record(tile, x - tile.x, y - tile.y)
 
     def row_bytes(self, tile: Tile) -> int:
         """Bytes of a row of records of ``tile``, with the last block filled up."""

@@ -59,7 +59,7 @@ from microkernels.common.parameter_block import block_bytes
 
 from .golden import BLOCK
 from .layout import BpLayout
-from .problem import BpProblem, MessageDirection, element_type, most_cycles
+from .problem import MessageDirection, element_type, most_cycles
 from .record import COST_PLACE, PLACE, record_stride, vector_stride
 from .trws.layout import TrwsLayout
 
@@ -193,25 +193,20 @@ class LevelsLayout(Generic[Level]):
                 yield from (source, len(rows) << _COLUMNS_BITS | width, target)
             before += height
 
-    def launch(
-        self,
-        name: Between,
-        problem: BpProblem,
-        scratchpad_bytes: int,
-        vault_bits: int | None = None,
-    ) -> Launch:
-        """The launch of construct or copy for ``problem``, the fine level's; the rest as for
-        :func:`between_program`."""
+    def launch(self, name: Between) -> Launch:
+        """The launch of construct or copy."""
+        fine = self.fine
         program = between_program(
             name,
-            problem.labels,
-            problem.bits,
-            scratchpad_bytes=scratchpad_bytes,
-            vault_bits=vault_bits,
-            tail=self.fine.tail,
+            fine.plan.labels,
+            fine.plan.bits,
+            scratchpad_bytes=fine.plan.scratchpad_bytes,
+            vault_bits=fine.ring.vault_bits,
+            tail=fine.tail,
         )
-        cycles = most_cycles(problem.width * problem.height)
-        parameters = _offset(name, self.fine)
+        vaults = range(fine.ring.vaults)
+        pixels = sum(width * height for vault in vaults for _, width, height in fine.areas(vault))
+        cycles, parameters = most_cycles(pixels), _offset(name, fine)
         return Launch(name=name, program=program, parameters=parameters, max_cycles=cycles)
 
 

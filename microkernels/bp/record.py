@@ -37,6 +37,8 @@ and reads and writes its messages in the same half. Their pixels are in the orde
 in which they are made. Functions of blocks take the bytes of a vector as ``vector``.
 """
 
+from typing import Literal
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -51,6 +53,10 @@ BANK_SKEW = 9
 #: Vectors per record, and number of vectors that an update loads at once.
 RECORD_VECTORS = 5
 LOADED_VECTORS = 3
+
+#: What a vector of a record is: the message that moves in a direction, data costs, or the sums for
+#: sweeps along rows (:mod:`microkernels.bp.sums`).
+Kind = MessageDirection | Literal["costs", "sums"]
 
 #: Position of each vector in a record.
 PLACE = {
@@ -101,6 +107,8 @@ _MESSAGES = {
     MessageDirection.RIGHT: _HALF + 2 * PART,
 }
 _SPARE = 3 * PART
+#: First vector of the sums for sweeps along rows.
+_SUMS = _HALF + _SPARE
 #: First vector in a block of the messages along rows, which are two parts.
 ROW_MESSAGES = _MESSAGES[MessageDirection.LEFT]
 
@@ -120,17 +128,6 @@ def loaded(direction: MessageDirection, vector: int) -> int:
 def _place(part: int, x: int, y: int) -> int:
     first, second = (y, x) if part < _HALF else (x, y)
     return part + BLOCK * first + second
-
-
-def pixel_place(place: MessageDirection | None, x: int, y: int, vector: int) -> int:
-    """Offset in a block of a vector of its pixel (x, y), each 0 or 1.
-
-    Parameters:
-        place: of the message that moves in this direction; None: the data costs for sweeps along
-            rows.
-    """
-    part = _COSTS[0] if place is None else _MESSAGES[place]
-    return _place(part, x, y) * vector
 
 
 def loaded_place(number: int, x: int, y: int, vector: int) -> int:
@@ -162,44 +159,17 @@ def sums_made(direction: MessageDirection, vector: int) -> tuple[int, int, int]:
     return (half + _SPARE) * vector, begin * vector, result * vector
 
 
-def _views(blocks: NDArray[np.uint8], part: int, size: int) -> NDArray[np.uint8]:
-    """View ``[y, block, x, byte]`` of a part's vectors, ``size`` bytes each."""
-    vectors = blocks.reshape(len(blocks), BLOCK_VECTORS, -1)[:, part : part + PART, :size]
-    pixels = vectors.reshape(len(blocks), BLOCK, BLOCK, size)
-    # Sums have the order of the other half.
-    by_rows = (part < _HALF) != (part % _HALF == _SPARE)
-    return pixels.transpose((1, 0, 2, 3) if by_rows else (2, 0, 1, 3))
-
-
-def fill_blocks(
-    data: NDArray[np.uint8],
-    place: MessageDirection | None,
-    rows: NDArray[np.uint8],
-    vector: int,
-    *,
-    sums: bool = False,
-) -> None:
-    """Put vectors into a row of blocks.
-
-    Parameters:
-        data: the blocks' bytes. place: as for :func:`pixel_place`; data costs go to both places.
-        rows: ``[y, x, byte]``, the vectors of two rows of pixels.
-        sums: they are those of sweeps along rows.
-    """
-    blocks = data.reshape(-1, BLOCK_VECTORS * vector)
-    parts = _COSTS if place is None else (_MESSAGES[place],)
-    if sums:
-        parts = (_HALF + _SPARE,)
-    vectors = rows.reshape(BLOCK, len(blocks), BLOCK, -1)
+def block_views(
+    data: NDArray[np.uint8], kind: Kind, size: int, vector: int
+) -> list[NDArray[np.uint8]]:
+    """Views ``[y, block, x, byte]`` of the vectors of one kind, ``size`` bytes each, in a row of
+    blocks; those of data costs are in two places."""
+    parts = _COSTS if kind == "costs" else (_SUMS if kind == "sums" else _MESSAGES[kind],)
+    blocks = data.reshape(-1, BLOCK_VECTORS, vector)
+    views = []
     for part in parts:
-        _views(blocks, part, vectors.shape[-1])[...] = vectors
-
-
-def read_blocks(
-    data: NDArray[np.uint8], place: MessageDirection | None, size: int, vector: int
-) -> NDArray[np.uint8]:
-    """The vectors ``[y, x, byte]``, of ``size`` bytes each, of a row of blocks; parameters as for
-    :func:`fill_blocks`."""
-    blocks = data.reshape(-1, BLOCK_VECTORS * vector)
-    part = _COSTS[0] if place is None else _MESSAGES[place]
-    return np.ascontiguousarray(_views(blocks, part, size)).reshape(BLOCK, -1, size)
+        pixels = blocks[:, part : part + PART, :size].reshape(-1, BLOCK, BLOCK, size)
+        # Sums have the order of the other half.
+        by_rows = (part < _HALF) != (part == _SUMS)
+        views.append(pixels.transpose((1, 0, 2, 3) if by_rows else (2, 0, 1, 3)))
+    return views

@@ -124,13 +124,6 @@ class TileGrid:
         vault = self.ring.vault(column + row)
         return Tile(column=column, row=row, vault=vault, x=x, y=y, width=width, height=height)
 
-    def tile_of(self, x: int, y: int) -> Tile:
-        """The tile that contains pixel (x, y) of the image."""
-        return self.tile(
-            _holder(self.blocks(self.width), self.columns, x // self.block),
-            _holder(self.blocks(self.height), self.rows, y // self.block),
-        )
-
     def tiles(self, vault: int) -> list[Tile]:
         """The tiles of ``vault``, by column."""
         position = self.ring.position(vault)
@@ -171,13 +164,6 @@ def _part(blocks: int, parts: int, number: int) -> tuple[int, int]:
     """First block and length of one of ``parts`` parts, the longer ones first."""
     length, over = divmod(blocks, parts)
     return number * length + min(number, over), length + (number < over)
-
-
-def _holder(blocks: int, parts: int, block: int) -> int:
-    """The part that contains ``block``; see :func:`_part`."""
-    length, over = divmod(blocks, parts)
-    longer = over * (length + 1)
-    return block // (length + 1) if block < longer else over + (block - longer) // length
 
 
 def fastest_cut(

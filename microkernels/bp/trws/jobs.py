@@ -21,7 +21,7 @@ from ..shifts.transform import Transform
 from .golden import check_costs, iterated
 from .kernel import trws_builder
 from .layout import TrwsLayout, block_of
-from .order import TrwsShape
+from .order import TrwsPlan
 
 
 @CHECK.arguments
@@ -109,8 +109,7 @@ def trws_levels_job(
 
     updates = small.updates * coarse_iterations, problem.updates * iterations
     on_coarse, on_fine = coarse.launch("coarse", updates[0]), fine.launch("fine", updates[1])
-    room = engines.scratchpad_bytes
-    construct, copy = (layout.launch(name, problem, room) for name in BETWEEN)
+    construct, copy = map(layout.launch, BETWEEN)
     return KernelJob(
         name="hierarchical TRW-S",
         launches=(construct, on_coarse, copy, on_fine),
@@ -148,10 +147,10 @@ class _Level:
         CHECK.at_least("block", block, 1)
         check_costs(problem)
         transform = trws_transform(problem, form, engines)
-        shape = _shape(problem, transform, engines.scratchpad_bytes)
-        assert shape.pad
-        self.layout = TrwsLayout(problem=problem, shape=shape, sharers=pes, block=block, base=base)
-        self._program = _program(shape, block, engines.instruction_words)
+        plan = _plan(problem, transform, engines.scratchpad_bytes)
+        assert plan.pad
+        self.layout = TrwsLayout(problem=problem, plan=plan, sharers=pes, block=block, base=base)
+        self._program = _program(plan, block, engines.instruction_words)
 
     def launch(self, name: str, updates: int) -> Launch:
         """The launch that updates so many messages."""
@@ -169,18 +168,18 @@ def trws_transform(problem: BpProblem, form: Form, engines: ChipEngines) -> Tran
     if transform is not None and form == "auto" and problem.weights is None:
         cycles = []
         for candidate in (transform, None):
-            shape = _shape(problem, candidate, engines.scratchpad_bytes)
+            plan = _plan(problem, candidate, engines.scratchpad_bytes)
             try:
-                _program(shape, 1, engines.instruction_words)
+                _program(plan, 1, engines.instruction_words)
             except KernelError:
                 continue
-            cycles.append((shape.cycles, candidate is None))
+            cycles.append((plan.cycles, candidate is None))
         return None if cycles and min(cycles)[1] else transform
     return transform
 
 
-def _shape(problem: BpProblem, transform: Transform | None, scratchpad_bytes: int) -> TrwsShape:
-    return TrwsShape(
+def _plan(problem: BpProblem, transform: Transform | None, scratchpad_bytes: int) -> TrwsPlan:
+    return TrwsPlan(
         transform=transform,
         labels=problem.labels,
         bits=problem.bits,
@@ -190,12 +189,12 @@ def _shape(problem: BpProblem, transform: Transform | None, scratchpad_bytes: in
 
 
 @lru_cache(maxsize=8)
-def _program(shape: TrwsShape, block: int, instruction_words: int) -> Program:
-    name = f"{shape.labels}x{shape.bits}"
-    program = trws_builder(shape, block).program(f"trws_{name}.s")
+def _program(plan: TrwsPlan, block: int, instruction_words: int) -> Program:
+    name = f"{plan.labels}x{plan.bits}"
+    program = trws_builder(plan, block).program(f"trws_{name}.s")
     if len(program.words) > instruction_words:
         raise KernelError(
-            f"the program of TRW-S for {shape.labels} labels of {shape.bits} bits has "
+            f"the program of TRW-S for {plan.labels} labels of {plan.bits} bits has "
             f"{len(program.words)} words; an engine has room for {instruction_words}"
         )
     return program

@@ -42,7 +42,7 @@ from microkernels.runtime.ring import ChipEngines
 from ..problem import BpProblem, MessageDirection, Messages, check_messages, element_type
 from ..record import BANKS, record_stride, row_stride, vector_stride
 from .golden import FRACTION
-from .order import WEIGHTS, TrwsShape
+from .order import WEIGHTS, TrwsPlan
 
 #: Words of the parameter block before the table of parts: iterations, sharers, address of the
 #: constants, events per iteration.
@@ -118,7 +118,7 @@ class TrwsLayout:
 
     Attributes:
         problem: to lay out.
-        shape: of the program.
+        plan: of the program.
         sharers: engines, at least 1.
         block: pixels per block, at least 1.
         base: first address, a multiple of 4096.
@@ -128,7 +128,7 @@ class TrwsLayout:
     """
 
     problem: BpProblem
-    shape: TrwsShape
+    plan: TrwsPlan
     sharers: int
     block: int
     base: int = 0
@@ -204,7 +204,7 @@ class TrwsLayout:
     @property
     def _matrices(self) -> tuple[int, int]:
         """Addresses of the smoothness costs and of their transpose."""
-        first = self.constants + round_up(self.shape.pad["constants_end"], COLUMN_BYTES)
+        first = self.constants + round_up(self.plan.pad["constants_end"], COLUMN_BYTES)
         used = self.problem.labels**2 * self.problem.bits // 8
         return first, first + round_up(used, COLUMN_BYTES)
 
@@ -225,11 +225,11 @@ class TrwsLayout:
     def rows(self, engine: int) -> Iterator[Row[int]]:
         """One iteration's rows of ``engine`` (0..sharers - 1)."""
         share = range(engine, self.problem.height, self.sharers)
-        alike = self.shape.transform is not None or self.problem.symmetric
+        alike = self.plan.transform is not None or self.problem.symmetric
         for forwards in (True, False):
             for number, y in enumerate(share if forwards else reversed(share)):
                 fresh = number == 0 and not (alike and not forwards)
-                yield self._row(y, forwards, fresh and self.shape.transform is None)
+                yield self._row(y, forwards, fresh and self.plan.transform is None)
 
     def _row(self, y: int, forwards: bool, matrix: bool) -> Row[int]:
         width, height = self.problem.width, self.problem.height
@@ -243,7 +243,7 @@ class TrwsLayout:
         before = y - step
         wait = self.sharers > 1 and 0 <= before < height
         thin = min(width, height) == 1
-        halve = self.shape.pad["halve"]
+        halve = self.plan.pad["halve"]
         keep = halve + self.problem.bits // 8
 
         def vector(place: int) -> int:
@@ -322,7 +322,7 @@ class TrwsLayout:
         memory.write(self.parameters, self.parameter_block(iterations))
         memory.write(self.flag(0), bytes(FLAG_BYTES * self.sharers))
         memory.write(self.constants, self._constants().tobytes())
-        if self.shape.transform is None:
+        if self.plan.transform is None:
             matrix = problem.smoothness << shift
             for address, one in zip(self._matrices, (matrix, matrix.T), strict=True):
                 memory.write(address, np.ascontiguousarray(one).tobytes())
@@ -355,7 +355,7 @@ class TrwsLayout:
         """Multipliers, plateau, costs of the shifts, and the largest value around all sums."""
         dtype = element_type(self.problem.bits)
         size = dtype.itemsize
-        pad, transform = self.shape.pad, self.shape.transform
+        pad, transform = self.plan.pad, self.plan.transform
         elements = np.full(pad["constants_end"] // size, np.iinfo(dtype).max, dtype)
         elements[pad["halve"] // size :][:2] = 1, 2
         if transform is not None:

@@ -208,7 +208,7 @@ def _ways(beats: dict[str, int], needs: list[tuple[str, str, int]], beat: int) -
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrwsShape:
+class TrwsPlan:
     """Everything that a program depends on except its blocks.
 
     Attributes:

@@ -20,6 +20,7 @@ from microkernels.bp.smoothness import smoothness_costs
 from microkernels.common.errors import KernelError
 from microkernels.runtime.job import execute, simulate
 from microkernels.runtime.ring import ChipEngines
+from tests.microkernels.bp.addresses import address
 
 COLUMN = 32
 
@@ -97,9 +98,9 @@ def test_where_blocks_are_used() -> None:
 def test_nothing_overlaps_and_memory_keeps_messages() -> None:
     one = problem(12, 10, 13)
     held = layout(one, engines=ChipEngines(columns=2, rows=1, address_bits=22, pes=2))
-    starts = {held.data_cost(x, y) for x in range(12) for y in range(10)}
+    starts = {address(held, "costs", x, y) for x in range(12) for y in range(10)}
     for direction in MessageDirection:
-        starts |= {held.message(direction, x, y) for x in range(12) for y in range(10)}
+        starts |= {address(held, direction, x, y) for x in range(12) for y in range(10)}
     assert len(starts) == 5 * 120
     assert all(address % 16 == 0 for address in starts)
     rng = np.random.default_rng(1)
@@ -108,9 +109,9 @@ def test_nothing_overlaps_and_memory_keeps_messages() -> None:
         pack(one, held, memory, iterations=0, messages=messages)
         assert (unpack(held, memory) == messages).all()
         for direction in MessageDirection:
-            vector = np.frombuffer(memory.read(held.message(direction, 7, 4), 13), np.int8)
+            vector = np.frombuffer(memory.read(address(held, direction, 7, 4), 13), np.int8)
             assert (vector == messages[direction, 4, 7]).all()
-        vector = np.frombuffer(memory.read(held.data_cost(7, 4), 13), np.int8)
+        vector = np.frombuffer(memory.read(address(held, "costs", 7, 4), 13), np.int8)
         assert (vector == one.data_costs[4, 7]).all()
 
 
@@ -118,9 +119,9 @@ def test_nothing_overlaps_and_memory_keeps_messages() -> None:
 def test_messages_made_at_a_time_share_a_column(direction: MessageDirection) -> None:
     held = layout(problem(8, 8))
     for x, y in ((2, 4), (3, 4), (2, 5)):
-        first = held.message(direction, x, y)
+        first = address(held, direction, x, y)
         other = (x, y ^ 1) if direction.horizontal else (x ^ 1, y)
-        assert first // COLUMN == held.message(direction, *other) // COLUMN
+        assert first // COLUMN == address(held, direction, *other) // COLUMN
 
 
 def test_an_update_moves_two_columns() -> None:

@@ -17,6 +17,7 @@ from microkernels.bp.tiles import TileGrid
 from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import ROW_BYTES
 from microkernels.runtime.ring import ChipEngines
+from tests.microkernels.bp.addresses import address
 
 
 def grid(width: int, height: int) -> TileGrid:
@@ -35,8 +36,8 @@ def vectors(layout: BpLayout) -> list[int]:
     places = []
     for y in range(layout.grid.height):
         for x in range(layout.grid.width):
-            places.append(layout.data_cost(x, y))
-            places += [layout.message(direction, x, y) for direction in MessageDirection]
+            places.append(address(layout, "costs", x, y))
+            places += [address(layout, direction, x, y) for direction in MessageDirection]
     return places
 
 
@@ -72,11 +73,11 @@ def test_what_a_sweep_loads_is_contiguous(layout: BpLayout) -> None:
         )
         x = layout.grid.width - 1 if direction is MessageDirection.LEFT else 0
         y = layout.grid.height - 1 if direction is MessageDirection.UP else 0
-        cost = layout.data_cost(x, y)
+        cost = address(layout, "costs", x, y)
         if direction.horizontal:
             expected = [
-                layout.message(MessageDirection.UP, x, y),
-                layout.message(MessageDirection.DOWN, x, y),
+                address(layout, MessageDirection.UP, x, y),
+                address(layout, MessageDirection.DOWN, x, y),
                 cost,
             ]
             assert (place.line_pitch, updates) == (layout.pitch, layout.grid.width - 1)
@@ -84,14 +85,14 @@ def test_what_a_sweep_loads_is_contiguous(layout: BpLayout) -> None:
         else:
             expected = [
                 cost,
-                layout.message(MessageDirection.LEFT, x, y),
-                layout.message(MessageDirection.RIGHT, x, y),
+                address(layout, MessageDirection.LEFT, x, y),
+                address(layout, MessageDirection.RIGHT, x, y),
             ]
             assert (place.line_pitch, updates) == (layout.record_bytes, layout.grid.height - 1)
             lines = layout.grid.width
         assert [loaded, loaded + v, loaded + 2 * v] == expected
         assert place.last_pitch == step
-        assert own == layout.message(direction, x, y)
+        assert own == address(layout, direction, x, y)
         last = own + updates * step + (lines - 1) * place.line_pitch
         assert layout.tile <= last < layout.end
 
@@ -101,8 +102,8 @@ def test_an_update_of_16_labels_opens_one_row_and_neighbouring_lines_use_other_b
     assert layout.record_bytes == ROW_BYTES
     assert layout.tile % ROW_BYTES == 0
     for x, y in ((0, 0), (17, 5), (40, 40)):
-        rows = {bank(layout.data_cost(x, y + n)) for n in range(8)}
-        columns = {bank(layout.data_cost(x + n, y)) for n in range(8)}
+        rows = {bank(address(layout, "costs", x, y + n)) for n in range(8)}
+        columns = {bank(address(layout, "costs", x + n, y)) for n in range(8)}
         assert len(rows) == len(columns) == 8
 
 
@@ -126,9 +127,9 @@ def test_unpack_returns_what_was_packed(w: int, h: int, labels: int, bits: int, 
     assert (unpack(layout, memory) == messages).all()
     size = bits // 8
     x, y = w - 1, h - 1
-    costs = np.frombuffer(memory.read(layout.data_cost(x, y), labels * size), f"<i{size}")
+    costs = np.frombuffer(memory.read(address(layout, "costs", x, y), labels * size), f"<i{size}")
     assert (costs == problem.data_costs[y, x]).all()
-    place = layout.message(MessageDirection.DOWN, x, y)
+    place = address(layout, MessageDirection.DOWN, x, y)
     down = np.frombuffer(memory.read(place, labels * size), f"<i{size}")
     assert (down == messages[MessageDirection.DOWN, y, x]).all()
     transposed = memory.read(layout.transposed, labels * labels * size)

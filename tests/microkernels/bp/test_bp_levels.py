@@ -27,6 +27,7 @@ from microkernels.bp.problem import BpProblem
 from microkernels.common.errors import KernelError
 from microkernels.data.stereo import motorcycle
 from microkernels.runtime.ring import ChipEngines
+from tests.microkernels.bp.addresses import address
 from tests.microkernels.runtime.schedules import in_bursts, launch_all, loaded
 
 ADDRESS_BITS = 20
@@ -82,7 +83,7 @@ def test_all_phases_equal_the_golden_model(
         coarse = unpack(layout.coarse, memory)
         unit = problem.bits // 8
         for y, x in np.ndindex(expected.height, expected.width):
-            place = layout.coarse.data_cost(x, y)
+            place = address(layout.coarse, "costs", x, y)
             costs = np.frombuffer(memory.read(place, count * unit), f"<i{unit}")
             assert (costs == expected.data_costs[y, x]).all()
     assert (coarse == iterate(expected, 1)).all()

@@ -15,7 +15,7 @@ from microkernels.bp.smoothness import smoothness_costs
 from microkernels.bp.trws.golden import TrwsField
 from microkernels.bp.trws.jobs import trws_job, trws_levels_job
 from microkernels.bp.trws.kernel import trws_builder
-from microkernels.bp.trws.order import TrwsShape
+from microkernels.bp.trws.order import TrwsPlan
 from microkernels.common.errors import KernelError
 from microkernels.common.memory import Writable
 from microkernels.runtime.interleave import Schedule, Together
@@ -141,11 +141,11 @@ def test_it_begins_with_given_messages() -> None:
 
 def test_the_loop_has_no_drain_and_few_cycles() -> None:
     transform = transform_of(smoothness_costs(16, "linear:2", 1))
-    shape = TrwsShape(transform=transform, labels=16, bits=16)
+    shape = TrwsPlan(transform=transform, labels=16, bits=16)
     text = trws_builder(shape, 32).text()
     assert "v.drain" not in text[text.index("pixel:") : text.index("bne updates")]
-    assert TrwsShape(transform=transform, labels=16, bits=16).cycles <= 2 * 50
-    assert TrwsShape(transform=None, labels=16, bits=16).cycles <= 2 * 96
+    assert TrwsPlan(transform=transform, labels=16, bits=16).cycles <= 2 * 50
+    assert TrwsPlan(transform=None, labels=16, bits=16).cycles <= 2 * 96
 
 
 def test_what_does_not_fit_is_refused() -> None:
