@@ -28,7 +28,7 @@ from isa.timing import VECTOR_LATENCY, WORD_BYTES
 from microkernels.common.builder import KernelBuilder, ScratchpadPlan
 from microkernels.common.feature_map import COLUMN_BYTES, round_up
 
-from .block_frame import BLOCK_LANES, TURN_UPDATES, BlockFrame, add_ring
+from .block_frame import BLOCK_LANES, BlockFrame, add_ring
 from .kernel import MatrixPlan
 from .plan import BUS_BYTES, LINE_ENDS
 from .record import BLOCK, LOADED_VECTORS, PART, vector_stride
@@ -87,8 +87,6 @@ class _FewKernel(BlockFrame):
         pad = plan.pad
         super().__init__(
             plan,
-            f"Scratchpad ({pad.used} bytes): messages, smoothness costs, r of each lane, pads, and "
-            f"a ring of {pad.slots // TURN_UPDATES} turns.",
             vault_bits=vault_bits,
             first_message=LOADED_VECTORS * pad.vector,
         )

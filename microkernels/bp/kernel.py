@@ -161,15 +161,6 @@ class MatrixKernel(BpFrame):
         super().__init__(
             plan,
             "X and Y are the two lines worked on at a time; h counts updates.",
-            "",
-            f"Scratchpad ({pad.used} bytes)",
-            f"  {pad['S']:>4} smoothness costs S",
-            f"  {pad['q']:>4} presum q   {pad['p']} partial sum p   {pad['t']} total t   "
-            f"{pad['pad']} pad",
-            f"  {pad['Xr']:>4} Xr, {pad['Yr']} Yr: new messages before normalisation",
-            f"  {pad['Xm']:>4} Xm, {pad['Ym']} Ym: new messages",
-            f"  {pad.ring:>4} ring of {pad.slots} slots of {pad.slot} bytes: a, b, c, "
-            "first message of a line",
             temporaries={"scratch": "temporary"},
             vault_bits=vault_bits,
             first_messages={"first_message_y": "address of that of the load stream's line Y"},

@@ -95,8 +95,6 @@ class _PlainKernel(LaneFrame):
         self.first_place = LOADED_VECTORS * pad.vector
         super().__init__(
             plan,
-            f"Scratchpad ({pad.used} bytes): smoothness costs, message, and a ring of "
-            f"{pad.slots} slots of {pad.slot} bytes: a, b, c, first message.",
             vault_bits=vault_bits,
             first_message=self.first_place,
             place_drains=True,

@@ -102,11 +102,6 @@ class SumKernel(SumFrame):
         pad, labels = plan.pad, plan.labels
         super().__init__(
             plan,
-            f"Scratchpad ({pad.used} bytes)",
-            f"  {pad['S']:>4} smoothness costs S",
-            f"  {pad['Xr']:>4} Xr, {pad['Yr']} Yr: new messages before normalisation",
-            f"  {pad['Xm']:>4} Xm, {pad['Ym']} Ym: new messages",
-            f"  {pad.ring:>4} ring of {pad.slots} slots of {pad.slot} bytes",
             temporaries={"scratch": "temporary"},
             vault_bits=vault_bits,
         )

@@ -171,8 +171,6 @@ class TransformKernel(LaneFrame):
         self.needs = list(dependences(transform, self.beats, shifts.bits, variant))
         super().__init__(
             shifts,
-            f"Scratchpad ({pad.used} bytes): constants and sums, totals in a ring of "
-            f"{pad.slots} slots of {pad.slot} bytes: a, b, c, first message.",
             vault_bits=vault_bits,
             first_message=LOADED_VECTORS * pad.vector,
         )

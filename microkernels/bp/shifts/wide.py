@@ -212,8 +212,6 @@ class _WideKernel(LaneFrame):
         self.stored = _STORED + variant.weighted
         super().__init__(
             shifts,
-            f"Scratchpad ({pad.used} bytes): constants, least total, message, and a ring of "
-            f"{pad.slots} slots of {pad.slot} bytes: a, b, c.",
             vault_bits=vault_bits,
             first_message=None,
             place_drains=True,

@@ -58,7 +58,7 @@ def run(
 ) -> Messages:
     plan = MatrixPlan(labels=problem.labels, bits=problem.bits, slots=slots)
     layout = BpLayout.of(problem, plan, base=4096)
-    program = plan.program(None)
+    program = plan.builder(None).program("bp.s")
     with DramImage(MEMORY) as memory:
         pack(problem, layout, memory, iterations=iterations, messages=messages)
         before = memory.read(0, MEMORY)
