@@ -15,7 +15,7 @@ from .few import FewPlan
 from .kernel import MatrixPlan
 from .plain import VariantPlan
 from .plan import MOST_SLOTS, Plan, Shifts
-from .problem import BpProblem, UpdateVariant
+from .problem import BpProblem
 from .record import BLOCK, block_fit, vector_stride
 from .runs import PAIR
 from .shifts.block_kernel import BlockShifts, BlockSumShifts
@@ -77,13 +77,7 @@ def plan_of(
     """
     grid = TileGrid(width=problem.width, height=problem.height, ring=engines, cut=cut)
     shape = problem.labels, problem.bits
-    matrix = MatrixPlan(
-        labels=problem.labels,
-        bits=problem.bits,
-        scratchpad_bytes=engines.scratchpad_bytes,
-        instruction_words=engines.instruction_words,
-        variant=UpdateVariant(problem.weights is not None, damping),
-    )
+    matrix = MatrixPlan.of(problem, engines, damping)
     blocks &= matrix.variant.usual and block_fit(problem.width, problem.height, *shape)
     plan = _by_shifts(problem, form, matrix, grid, blocks=blocks)
     if plan is None or form == "auto":

@@ -93,7 +93,7 @@ def bp_job(
         updates=updates,
         remote_bytes=layout.remote_share,
     )
-    return with_labels(job, problem, layout, engines.scratchpad_bytes) if choose else job
+    return with_labels(job, problem, layout) if choose else job
 
 
 class _Levels:
@@ -249,7 +249,7 @@ def bp_levels_job(
         iterations=iterations,
         messages=messages,
     )
-    return with_labels(job, problem, both.layout.fine, engines.scratchpad_bytes) if choose else job
+    return with_labels(job, problem, both.layout.fine) if choose else job
 
 
 @CHECK.arguments

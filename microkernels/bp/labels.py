@@ -38,6 +38,7 @@ from microkernels.runtime.job import Golden, KernelJob
 
 from .contents import row_tiles
 from .layout import BpLayout
+from .plan import Plan
 from .problem import BpProblem, MessageDirection, Messages, element_type
 from .record import (
     BLOCK,
@@ -93,9 +94,8 @@ class LabelsKernel:
     """The kernel that chooses labels.
 
     Parameters:
-        labels, bits: of the problem. tail: elements after a vector's labels.
+        plan: of the kernel that computes the messages; a block is a group.
         group: pixels per group. buffers: groups loaded or processed, 1 or 2.
-        in_blocks: each record is a block, which is a group.
 
     Attributes:
         pad: ``index``, the label numbers, followed by the ``factor``; the smallest belief ``g`` of
@@ -103,12 +103,10 @@ class LabelsKernel:
         constant_bytes: of :attr:`constants`.
     """
 
-    def __init__(
-        self, *, labels: int, bits: int, tail: int, group: int, buffers: int, in_blocks: bool
-    ) -> None:
-        self.labels, self.bits = labels, bits
+    def __init__(self, plan: Plan, group: int, buffers: int) -> None:
+        labels, bits, tail, in_blocks = plan.labels, plan.bits, plan.variant.tail, plan.in_blocks
+        self.labels, self.bits, self.size = labels, bits, plan.size
         self.group, self.buffers, self.in_blocks = group, buffers, in_blocks
-        self.size = element_type(bits).itemsize
         self.pad = pad = ScratchpadPlan()
         pad.take("index", labels * self.size)
         pad.take("factor", self.size)
@@ -260,57 +258,43 @@ class LabelsKernel:
         w.op("beq", self.groups, w.zero, "row_end")
 
 
-def labels_kernel(
-    labels: int, bits: int, scratchpad_bytes: int, *, in_blocks: bool = False, tail: int = 0
-) -> LabelsKernel:
-    """The kernel with the largest group that helps and fits.
-
-    Parameters:
-        in_blocks: records are blocks.
-        tail: elements after a vector's labels.
+def labels_kernel(plan: Plan) -> LabelsKernel:
+    """The kernel with the largest group that helps and fits, after messages by the kernel of
+    ``plan``.
 
     Raises:
         KernelError: label numbers that don't fit an element, or a record that does not fit the
             scratchpad.
     """
+    labels, bits = plan.labels, plan.bits
     if labels > (1 << bits - 1) - 1:
         raise KernelError(f"labels 0 to {labels - 1} on an engine need more than {bits} bits")
     beat = beats_of(labels, bits)
-    for group, buffers in _BLOCK_GROUPS if in_blocks else _GROUPS:
+    for group, buffers in _BLOCK_GROUPS if plan.in_blocks else _GROUPS:
         # A larger group hides no more latency.
         if group > 1 and (group // 2) * beat >= VECTOR_LATENCY + beat:
             continue
-        kernel = LabelsKernel(
-            labels=labels, bits=bits, tail=tail, group=group, buffers=buffers, in_blocks=in_blocks
-        )
-        if kernel.pad.used <= scratchpad_bytes:
+        kernel = LabelsKernel(plan, group, buffers)
+        if kernel.pad.used <= plan.scratchpad_bytes:
             return kernel
     raise KernelError(
-        f"records of {labels} labels of {bits} bits do not fit a scratchpad of {scratchpad_bytes} "
-        "bytes"
+        f"records of {labels} labels of {bits} bits do not fit a scratchpad of "
+        f"{plan.scratchpad_bytes} bytes"
     )
 
 
-def with_labels(
-    job: KernelJob, problem: BpProblem, layout: BpLayout, scratchpad_bytes: int
-) -> KernelJob:
+def with_labels(job: KernelJob, problem: BpProblem, layout: BpLayout) -> KernelJob:
     """Append the launch ``labels`` to ``job``; the outputs are its messages and then the labels, as
     one row of elements.
 
     Parameters:
         job: belief propagation whose outputs are the messages of ``problem``.
-        layout: of these messages. scratchpad_bytes: per engine.
+        layout: of these messages.
 
     Raises:
         KernelError: labels or records that don't fit an engine.
     """
-    kernel = labels_kernel(
-        problem.labels,
-        problem.bits,
-        scratchpad_bytes,
-        in_blocks=layout.plan.in_blocks,
-        tail=layout.tail,
-    )
+    kernel = labels_kernel(layout.plan)
     places = _Places(layout, kernel, round_up(job.end, _ALIGNMENT))
     program = kernel.build(job.ring.vault_bits).program(f"labels_{problem.labels}x{problem.bits}.s")
 

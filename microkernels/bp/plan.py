@@ -30,8 +30,9 @@ from microkernels.common.builder import (
 )
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.feature_map import COLUMN_BYTES
+from microkernels.runtime.ring import ONE_ENGINE, ChipEngines
 
-from .problem import USUAL, UpdateVariant, element_type
+from .problem import USUAL, BpProblem, UpdateVariant, element_type
 from .record import BLOCK, LOADED_VECTORS, PLACE, vector_stride
 from .runs import PAIR
 from .shifts.transform import Transform, transform_of
@@ -141,6 +142,18 @@ class Plan(ABC):
     def suits(self, smoothness: NDArray[np.integer]) -> bool:
         """Whether the kernel computes messages for these smoothness costs."""
         return True
+
+    @classmethod
+    def of(cls, problem: BpProblem, engines: ChipEngines = ONE_ENGINE, damping: int = 0) -> Self:
+        """This kernel for a problem and an engine; ``damping`` as for
+        :func:`microkernels.bp.golden.iterate`."""
+        return cls(
+            labels=problem.labels,
+            bits=problem.bits,
+            scratchpad_bytes=engines.scratchpad_bytes,
+            instruction_words=engines.instruction_words,
+            variant=UpdateVariant(problem.weights is not None, damping),
+        )
 
     @classmethod
     def like(cls, plan: "Plan", **options: Any) -> Self:

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from microkernels.bp.choice import plan_of
 from microkernels.bp.golden import BLOCK, energy, iterate
 from microkernels.bp.golden import labels as best_labels
+from microkernels.bp.kernel import MatrixPlan
 from microkernels.bp.labels import labels_kernel, machine_labels, split_outputs
 from microkernels.bp.plan import Shifts
-from microkernels.bp.problem import BpProblem, Messages, UpdateVariant
+from microkernels.bp.problem import BpProblem, Messages
 from microkernels.bp.smoothness import coarse_costs
 from microkernels.bp.tiles import fastest_cut
 from microkernels.bp.trws.golden import TrwsField
@@ -105,11 +106,8 @@ class BpSolver(Solver):
             self.chosen_on = "machine"
 
     def _labels_fit(self) -> bool:
-        problem = self.problem
-        tail = UpdateVariant(problem.weights is not None).tail
-        room = self.options.machine.pe.scratchpad_bytes
         try:
-            labels_kernel(problem.labels, problem.bits, room, tail=tail)
+            labels_kernel(MatrixPlan.of(self.problem, ChipEngines.of(self.options.machine)))
         except KernelError:
             return False
         return True

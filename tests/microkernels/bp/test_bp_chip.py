@@ -143,7 +143,7 @@ def test_remote_traffic_is_what_the_layout_says() -> None:
     job = job_of(problem, 2, 2, 2)
     with loaded(job) as memory:
         (together,) = launch_all(job, memory, in_bursts(0, 100))
-    layout = BpLayout.of(problem, MatrixPlan(labels=problem.labels), engines=job.ring)
+    layout = BpLayout.of(problem, MatrixPlan.of(problem), engines=job.ring)
     expected = sum(map(layout.remote_bytes, MessageDirection))
     pes, steps = 8, 4
     # Each PE is in two of the sweeps. Between steps one flag, at both barriers two.

@@ -23,7 +23,7 @@ from soc.generate.presets import chip_preset
 
 
 def on_blocks(problem: BpProblem, *_, **options) -> FewPlan:
-    return FewPlan(labels=problem.labels, bits=problem.bits)
+    return FewPlan.of(problem)
 
 
 def random_problem(seed: int, width: int, height: int, count: int, bits: int) -> BpProblem:

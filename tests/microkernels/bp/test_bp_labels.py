@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from microkernels.bp import golden
 from microkernels.bp.jobs import bp_job, bp_levels_job
+from microkernels.bp.kernel import MatrixPlan
 from microkernels.bp.labels import labels_kernel, machine_labels, split_outputs
 from microkernels.bp.problem import BpProblem
 from microkernels.bp.smoothness import smoothness_costs
@@ -80,4 +81,4 @@ def test_what_does_not_fit_is_refused() -> None:
     with pytest.raises(KernelError, match="labels 0 to 127 on an engine need more than 8 bits"):
         bp_job(problem(2, 2, 128, 8), form="shifts", choose=True)
     with pytest.raises(KernelError, match="do not fit a scratchpad of 1024"):
-        labels_kernel(128, 16, 1024)
+        labels_kernel(MatrixPlan(labels=128, scratchpad_bytes=1024))

@@ -121,7 +121,7 @@ def test_unpack_returns_what_was_packed(w: int, h: int, labels: int, bits: int, 
         rng.integers(-100, 100, (h, w, labels)), rng.integers(-100, 100, (labels, labels)), bits
     )
     messages = rng.integers(-100, 100, (4, h, w, labels)).astype(f"<i{bits // 8}")
-    layout = BpLayout.of(problem, MatrixPlan(labels=labels, bits=bits), base=8192)
+    layout = BpLayout.of(problem, MatrixPlan.of(problem), base=8192)
     memory = DramImage(layout.end)
     pack(problem, layout, memory, iterations=3, messages=messages)
     assert (unpack(layout, memory) == messages).all()

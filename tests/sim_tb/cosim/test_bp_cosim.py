@@ -83,7 +83,7 @@ def test_random_problems_are_exact(
         rng.integers(-limit // 4, limit // 4, (labels, labels)),
         bits,
     )
-    layout = BpLayout.of(problem, MatrixPlan(labels=labels, bits=bits), base=4096)
+    layout = BpLayout.of(problem, MatrixPlan.of(problem), base=4096)
     with DramImage(1 << PE.address_bits) as image:
         pack(problem, layout, image, iterations=ITERATIONS)
         launch = Launch(program=layout.program, max_cycles=2_000_000, parameters=layout.parameters)
