@@ -16,7 +16,6 @@ import numpy as np
 
 from isa.program import Program
 from isa.table import Width
-from microkernels.common.builder import KernelBuilder
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.fixed_point import (
     ELEMENT,
@@ -133,43 +132,37 @@ def _program(kernel: ImageFilter, height: int, width: int) -> Program:
     )
 
 
-class _ConvolveImage:
+class _ConvolveImage(RowWindow):
     """Code that computes a row of the result."""
 
     def __init__(self, kernel: ImageFilter, shape: ConvShape) -> None:
         self.kernel = kernel
         factors = (len(kernel.factors), f"factors: {', '.join(map(str, kernel.factors))}")
-        self.rows = RowWindow(
-            (
-                f"Convolution of an image of {shape.height} x {shape.width} with a filter of "
-                f"{shape.down} x {shape.across}.",
-                __name__,
-            ),
+        super().__init__(
+            f"Convolution of an image of {shape.height} x {shape.width} with a filter of "
+            f"{shape.down} x {shape.across}.",
             shape,
             Width.W16,
             factors,
             buffers=1,
         )
-        (self.product,) = self.rows.buffers
-        w = self.rows.writer
+        (self.product,) = self.buffers
+        w = self.writer
         self.views = (
             w.register("view", "row at a tap"),
             w.register("other", "row at the next tap"),
         )
         self.factor = w.register("factor", "factor of the tap; value for a setting")
 
-    def build(self) -> KernelBuilder:
-        """Write the complete program."""
-        return self.rows.build(self._sum)
-
-    def _sum(self) -> None:
-        w, kernel, result = self.rows.writer, self.kernel, self.rows.made
-        w.op("set.vl", self.rows.outputs)
+    def row(self) -> None:
+        """Write the sum of the products of all taps."""
+        w, kernel, result = self.writer, self.kernel, self.made
+        w.op("set.vl", self.outputs)
         if kernel.shift and len(kernel.factors) > 1:
             w.op("set.fx", w.zero)
         total = ""
         for number, (y, x, tap) in enumerate(kernel.terms):
-            view = self.rows.shifted(self.views[number % 2], self.rows.rows[y], x)
+            view = self.shifted(self.views[number % 2], self.rows[y], x)
             if not total:
                 total = view if tap == 1 else self._multiply(result, view, tap)
             elif tap in (1, -1):
@@ -186,8 +179,8 @@ class _ConvolveImage:
 
     def _multiply(self, result: str, view: str, tap: int) -> str:
         place = self.kernel.factors.index(tap) * ELEMENT_BYTES
-        self.rows.writer.op("mov", self.factor, place)
-        self.rows.writer.vector("v.s.mul", result, view, self.factor, note=f"times {tap}")
+        self.writer.op("mov", self.factor, place)
+        self.writer.vector("v.s.mul", result, view, self.factor, note=f"times {tap}")
         return result
 
 

@@ -14,7 +14,6 @@ import numpy as np
 
 from isa.program import Program
 from isa.table import Width
-from microkernels.common.builder import KernelBuilder
 from microkernels.common.errors import CHECK
 from microkernels.common.fixed_point import Elements, check_elements
 from microkernels.nn.window_shape import ConvShape
@@ -75,46 +74,40 @@ def _picker(stride: int) -> Elements:
     return np.array([limits.max] + [limits.min] * (stride - 1), _PIXEL)
 
 
-class _MedianPool:
+class _MedianPool(RowWindow):
     """Code that computes a row of medians."""
 
     def __init__(self, shape: ConvShape) -> None:
         self.stride = shape.stride
-        self.rows = RowWindow(
-            (
-                f"Medians of 3 x 3 pixels of an image of {shape.height} x {shape.width}, stride "
-                f"{shape.stride}.",
-                __name__,
-            ),
+        super().__init__(
+            f"Medians of 3 x 3 pixels of an image of {shape.height} x {shape.width}, stride "
+            f"{shape.stride}.",
             shape,
             Width.W8,
             (shape.stride, "vector that picks the first element"),
             buffers=_BUFFERS,
         )
-        w = self.rows.writer
+        w = self.writer
         self.views = (w.register("second", "second columns"), w.register("third", "third ones"))
-        self.positions = self.rows.outputs
+        self.positions = self.outputs
         if self.stride > 1:
-            positions = self.rows.span - _SIDE + 1
+            positions = self.span - _SIDE + 1
             self.positions = w.constant("positions", positions, "medians of a strip")
             self.between = w.constant("between", self.stride, "pixels from window to window")
 
-    def build(self) -> KernelBuilder:
-        """Write the complete program."""
-        return self.rows.build(self._medians)
-
-    def _medians(self) -> None:
-        rows, step = self.rows, self.rows.writer.vector
-        top, middle, bottom = rows.rows
-        spare, high, low, mid, highest, lowest = rows.buffers
-        rows.writer.op("set.vl", rows.pixels)
+    def row(self) -> None:
+        """Write the medians of all windows."""
+        w, step = self.writer, self.writer.vector
+        top, middle, bottom = self.rows
+        spare, high, low, mid, highest, lowest = self.buffers
+        w.op("set.vl", self.pixels)
         step("v.v.min", spare, top, middle, note="sort each column")
         step("v.v.max", high, top, middle)
         step("v.v.min", low, spare, bottom)
         step("v.v.max", spare, spare, bottom)
         step("v.v.min", mid, high, spare)
         step("v.v.max", high, high, spare)
-        rows.writer.op("set.vl", self.positions)
+        w.op("set.vl", self.positions)
         second, third = self._shifted(low)
         step("v.v.max", highest, low, second, note="the largest of the lowest")
         step("v.v.max", highest, highest, third)
@@ -130,19 +123,18 @@ class _MedianPool:
         step("v.v.max", highest, highest, low)
         step("v.v.min", highest, highest, lowest)
         if self.stride == 1:
-            step("v.v.max", rows.made, highest, spare)
+            step("v.v.max", self.made, highest, spare)
             return
         step("v.v.max", spare, highest, spare)
-        w = rows.writer
         w.op("set.vl", self.between)
-        w.op("set.mr", rows.outputs)
+        w.op("set.mr", self.outputs)
         w.op("v.drain")
-        w.vector("m.v.min.max", rows.made, spare, w.zero, note="those that count")
+        w.vector("m.v.min.max", self.made, spare, w.zero, note="those that count")
 
     def _shifted(self, base: str) -> tuple[str, str]:
         """Registers with the addresses of a buffer's second and third columns."""
         second, third = self.views
-        return self.rows.shifted(second, base, 1), self.rows.shifted(third, base, 2)
+        return self.shifted(second, base, 1), self.shifted(third, base, 2)
 
 
 @CHECK.arguments
