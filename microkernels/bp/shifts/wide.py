@@ -42,8 +42,8 @@ shifts of nearly all labels, a ``v.drain`` separates them.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,8 +68,7 @@ _FEWEST_SLOTS = 2
 _STORED, _FREED, _READ = 2, 1, 2
 
 
-@dataclass(frozen=True)
-class _Instruction:
+class _Instruction(NamedTuple):
     """An instruction of a body.
 
     Attributes:
