@@ -85,11 +85,7 @@ class _FewKernel(BlockFrame):
 
     def __init__(self, plan: FewPlan, vault_bits: int | None) -> None:
         pad = plan.pad
-        super().__init__(
-            plan,
-            vault_bits=vault_bits,
-            first_message=LOADED_VECTORS * pad.vector,
-        )
+        super().__init__(plan, vault_bits)
         self.set_places()
         self.beats = -(-self.labels * self.size // WORD_BYTES)
         constant = self.writer.constant

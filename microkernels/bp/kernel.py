@@ -52,6 +52,7 @@ A lone line (the last of an odd number) has no partner; pads replace the other l
     q = a + b   pad   m = r - r[0]   pad   pad   t = p + m   pad   p = q + c   r = min(S + t)
 """
 
+from collections.abc import Mapping
 from functools import cached_property, partial
 from typing import ClassVar
 
@@ -156,17 +157,13 @@ class MatrixPlan(Plan):
 class MatrixKernel(BpFrame):
     """The program with a matrix of smoothness costs."""
 
+    remarks = ("X and Y are the two lines worked on at a time; h counts updates.",)
+    followers: ClassVar[Mapping[str, str]] = {
+        "first_message_y": "address of that of the load stream's line Y"
+    }
+
     def __init__(self, plan: MatrixPlan, vault_bits: int | None) -> None:
-        pad = plan.pad
-        super().__init__(
-            plan,
-            "X and Y are the two lines worked on at a time; h counts updates.",
-            temporaries={"scratch": "temporary"},
-            vault_bits=vault_bits,
-            first_messages={"first_message_y": "address of that of the load stream's line Y"},
-        )
-        #: Offset in a slot of the message that begins a line.
-        self.first_place = LOADED_VECTORS * pad.vector
+        super().__init__(plan, vault_bits)
         #: Instructions from the one that produces a vector to the first that may read it.
         self.apart = -(-VECTOR_LATENCY // -(-self.labels * self.size // WORD_BYTES))
         self.first_messages = (self.run.first_message, "first_message_y")

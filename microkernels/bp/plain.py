@@ -90,17 +90,12 @@ class VariantPlan(MatrixPlan):
 class _PlainKernel(LaneFrame):
     """The kernel with a matrix, one line at a time."""
 
+    place_drains = True
+
     def __init__(self, plan: VariantPlan, vault_bits: int | None) -> None:
-        pad = plan.pad
-        self.first_place = LOADED_VECTORS * pad.vector
-        super().__init__(
-            plan,
-            vault_bits=vault_bits,
-            first_message=self.first_place,
-            place_drains=True,
-        )
+        super().__init__(plan, vault_bits)
         self.set_places()
-        matrix = pad["weighted" if self.variant.weighted else "matrix"]
+        matrix = self.pad["weighted" if self.variant.weighted else "matrix"]
         self.writer.constant("W", matrix, "smoothness costs times the weight")
         self.z = self.writer.register("z", "an operand")
 

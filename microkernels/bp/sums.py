@@ -100,11 +100,7 @@ class SumKernel(SumFrame):
 
     def __init__(self, plan: SumPlan, vault_bits: int | None) -> None:
         pad, labels = plan.pad, plan.labels
-        super().__init__(
-            plan,
-            temporaries={"scratch": "temporary"},
-            vault_bits=vault_bits,
-        )
+        super().__init__(plan, vault_bits)
         #: Rows of a matrix that take as long as a result.
         self.few = -(-VECTOR_LATENCY // -(-labels * self.size // WORD_BYTES))
         reg = self.writer.register

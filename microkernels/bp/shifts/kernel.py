@@ -169,12 +169,7 @@ class TransformKernel(LaneFrame):
         self.beat = beat = shifts.rhythm
         self.beats = beats_of(shifts.labels, shifts.bits)
         self.needs = list(dependences(transform, self.beats, shifts.bits, variant))
-        super().__init__(
-            shifts,
-            vault_bits=vault_bits,
-            first_message=LOADED_VECTORS * pad.vector,
-        )
-        self.first_place = LOADED_VECTORS * pad.vector
+        super().__init__(shifts, vault_bits)
         self.transform = transform
         self.constant_bytes = shifts.cost_bytes
         # With two shifts, a kernel on blocks or few lanes has registers for both addresses.

@@ -201,6 +201,9 @@ class WideShifts(Shifts):
 class _WideKernel(LaneFrame):
     """The BP-M kernel for many labels."""
 
+    first_in_slot = False
+    place_drains = True
+
     def __init__(self, shifts: WideShifts, vault_bits: int | None) -> None:
         pad, variant = shifts.pad, shifts.variant
         self.transform = shifts.transform
@@ -209,12 +212,7 @@ class _WideKernel(LaneFrame):
         self.constant_bytes = shifts.cost_bytes
         # A short first instruction shows that the previous one has ended, but not its results.
         self.stored = _STORED + variant.weighted
-        super().__init__(
-            shifts,
-            vault_bits=vault_bits,
-            first_message=None,
-            place_drains=True,
-        )
+        super().__init__(shifts, vault_bits)
         #: Offsets in a slot of the next update's smallest total, and of the plateau.
         self.least_in_slot = self.labels * self.size
         self.plateau_in_slot = 2 * pad.vector + self.labels * self.size
