@@ -17,18 +17,16 @@ from microkernels.networks.vgg16 import vgg16, vgg19
 from microkernels.runtime.ring import ChipEngines
 from pe.config import PAIRS
 from sim_tb.cosim.checkpoint import Checkpoint
-from sim_tb.cosim.chip import ChipSimulation, run_launch
+from sim_tb.cosim.chip import ChipSimulation, HostMemory, run_launch
 from sim_tb.cosim.engine import CosimError
 from sim_tb.cosim.kernels import run_on
 from sim_tb.cosim.machine import Timed
-from sim_tb.dut.chip import chip_design
-from sim_tb.runner.cache import fingerprint
 from sim_tb.timed.chip.chip_model import ChipModel
 from soc.chip.config import ChipConfig
 from soc.generate.presets import chip_preset
 from soc.host.driver import Host
 from soc.host.transport import Blocking, run
-from support.cache import ResultCache, build_folder
+from support.cache import build_folder
 from support.errors import unknown
 from support.picture import COLOURS, picture
 from vip.cli.commands.option_groups.machine import TimedOption
@@ -198,21 +196,6 @@ def measure_by_vault(name: str, config: ChipConfig, batch: int = 1) -> tuple[flo
     return gbs, ms
 
 
-class _Segments:
-    """A memory that remembers what is written, and reads zeros."""
-
-    def __init__(self) -> None:
-        self.written: list[tuple[int, bytes]] = []
-        self.read_at: list[tuple[int, int]] = []
-
-    def write(self, address: int, data: bytes) -> None:
-        self.written.append((address, data))
-
-    def read(self, address: int, n: int) -> bytes:
-        self.read_at.append((address, n))
-        return bytes(n)
-
-
 def measure_host(name: str, config: ChipConfig) -> tuple[int, int]:
     """Cycles in which the host writes the image of one of :data:`NETWORKS` into the DRAM of the
     Verilog of an idle chip, and reads the last layer's output. The result is cached on disk.
@@ -224,33 +207,31 @@ def measure_host(name: str, config: ChipConfig) -> tuple[int, int]:
         CosimError: the DRAM does not contain the image afterwards.
         sim_tb.runner.build.BuildError: the simulator can't be built.
     """
-    network = NETWORKS[name]
-    layout = network_of(name, config).layout
-    memory = _Segments()
-    layout.store_images(memory, photographs(network.input))
-    layout.outputs[network.layers[-1].name].load(memory)
-    texts = [value.encode() for value in chip_design(config).verilog.values()]
-    written = [part for address, data in memory.written for part in (str(address), data)]
-    key = fingerprint("host", repr(memory.read_at), *written, *texts)
-    to_chip, from_chip = ResultCache("networks").get(key, lambda: _host_cycles(config, memory))
+    network, job = NETWORKS[name], network_of(name, config)
+    images = photographs(network.input)
+
+    def measured() -> tuple[int, int]:
+        size = config.memory_bytes
+        with (
+            DramImage(size) as image,
+            DramImage(size) as expected,
+            ChipSimulation(config, image) as chip,
+        ):
+            host = Host(Blocking(chip))
+            run(host.identify())
+            start = chip.cycles
+            job.layout.store_images(HostMemory(host), images)
+            written = chip.cycles
+            job.layout.outputs[network.layers[-1].name].load(HostMemory(host))
+            done = chip.cycles
+            chip.settle()
+            job.layout.store_images(expected, images)
+            if next(image.differences(expected), None) is not None:
+                raise CosimError("the DRAM does not hold what the host has written")
+        return written - start, done - written
+
+    to_chip, from_chip = cached("networks_host", config, job, measured, on="rtl")
     return to_chip, from_chip
-
-
-def _host_cycles(config: ChipConfig, memory: _Segments) -> tuple[int, int]:
-    with DramImage(config.memory_bytes) as image, ChipSimulation(config, image) as chip:
-        host = Host(Blocking(chip))
-        run(host.identify())
-        start = chip.cycles
-        for address, data in memory.written:
-            run(host.write(address, data))
-        written = chip.cycles
-        for address, n in memory.read_at:
-            run(host.read(address, n))
-        done = chip.cycles
-        chip.settle()
-        if any(image.read(address, len(data)) != data for address, data in memory.written):
-            raise CosimError("the DRAM does not hold what the host has written")
-    return written - start, done - written
 
 
 _WIDTH = 9.0
@@ -342,25 +323,19 @@ def networks(
         run = measure_network(only, config, batch=batch, on=on)
         if picture is not None:
             draw_network(only, run, picture)
-        yield from _totals(only, run)
-        yield from _layers(only, run)
-        yield from _energy(only, config, run)
+        yield from _figures(only, config, run)
         return
     for columns, rows, batch in _RUNS:
-        run = measure_network(_NETWORK, _machine(columns, rows), batch=batch)
+        config = _machine(columns, rows)
+        run = measure_network(_NETWORK, config, batch=batch)
+        whole = (columns, rows) == _RUNS[0][:2]
         prefix = f"{_NETWORK}_{columns}x{rows}_batch_{batch}"
-        yield from _totals(prefix, run)
-        if (columns, rows) != _RUNS[0][:2]:
-            continue
-        yield from _layers(prefix, run)
-        yield from _energy(prefix, _machine(columns, rows), run)
+        yield from _figures(prefix, config, run, by_layer=whole)
     for suffix, (preset_name, lines) in _BYTE_CHIPS.items():
         config = chip_preset(preset_name)
         config = replace(config, tile=replace(config.tile, line_buffer=lines))
         run = measure_network(_NETWORK, config)
-        yield from _totals(f"{_NETWORK}_{suffix}", run)
-        yield from _layers(f"{_NETWORK}_{suffix}", run)
-        yield from _energy(f"{_NETWORK}_{suffix}", config, run)
+        yield from _figures(f"{_NETWORK}_{suffix}", config, run)
     written, read = measure_host(_NETWORK, chip_preset(_CHIP))
     yield Measurement("image_cycles", written, "cycles")
     yield Measurement("result_cycles", read, "cycles")
@@ -371,10 +346,17 @@ def networks(
     yield Measurement("activations_compared", run.job.expected.size, "elements", None, True)
 
 
-def _layers(prefix: str, run: BatchRun) -> Iterator[Measurement]:
+def _figures(
+    prefix: str, config: ChipConfig, run: BatchRun, *, by_layer: bool = True
+) -> Iterator[Measurement]:
+    """Figures of all layers together, and ``by_layer``, with their energy."""
+    yield from _totals(prefix, run)
+    if not by_layer:
+        return
     for layer, (computing, moves) in run.layers.items():
         yield Measurement(f"{prefix}_{layer}_ms", computing, "ms")
         yield Measurement(f"{prefix}_{layer}_moves_ms", moves, "ms")
+    yield from _energy(prefix, config, run)
 
 
 def _energy(prefix: str, config: ChipConfig, run: BatchRun) -> Iterator[Measurement]:
