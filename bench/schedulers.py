@@ -9,18 +9,14 @@ from hdl.component import Component
 from hdl.config import SramKind
 from hdl.ports import COLUMN_BYTES
 from isa.image import DramImage
-from isa.run import Launch
 from memory.config import SchedulerPolicy, VaultConfig
 from memory.controller.policies import make_scheduler
 from memory.controller.starvation import starvation_bound
-from microkernels.runtime.job import KernelJob
-from pe.config import LOGISTIC_INSTRUCTIONS
 from sim_tb.harness.traffic import WORD_BYTES, Pattern, TrafficJob, TrafficResult, Walk, moved
 from sim_tb.harness.traffic_runs import run_traffic
 from sim_tb.timed.vault.vault_model import record_trace
 from sim_tb.workloads.tiles import kernel_jobs
 from soc.generate.presets import tile_preset
-from soc.tile.config import VaultTileConfig
 
 from .harness.experiment import SIMULATION, Measurement, experiment, figure
 from .harness.parts import part_area
@@ -41,58 +37,26 @@ TRACED_MIXES: Mapping[str, tuple[str, ...]] = {
 }
 
 
-def traced_vault() -> VaultTileConfig:
-    """The vault of whose engine traces are: the thesis's, with one engine."""
-    tile = tile_preset("vault")
-    return replace(tile, pes=1, pe=replace(tile.pe, instructions=LOGISTIC_INSTRUCTIONS))
-
-
-def traced_launch(name: str) -> tuple[KernelJob, Launch]:
-    """The job of an application for one engine, and its launch that is recorded: the last one. Of
-    belief propagation, those before prepare messages; addresses don't depend on data.
-
-    Parameters:
-        name: of a kernel; of a convolution it is one round of filters.
-    """
-    _, jobs = kernel_jobs(name, traced_vault(), rounds=1)
-    *_, launch = jobs[0].launches
-    return jobs[0], launch
-
-
 @cache
 def application_trace(name: str) -> bytes:
-    """The accesses of one engine, alone in the thesis's vault, in the first 150,000 cycles of an
-    application's launch, with addresses from 0 on (:attr:`sim_tb.harness.traffic.Pattern.trace`).
+    """The accesses of one engine, alone in the thesis's vault, in the first 150,000 cycles of a
+    kernel's last launch, with addresses from 0 on
+    (:attr:`sim_tb.harness.traffic.Pattern.trace`). Of belief propagation, the launches before
+    prepare messages; addresses don't depend on data. Of a convolution it is one round of filters.
 
     Parameters:
-        name: of the application.
+        name: of the kernel.
 
     Raises:
         KeyError: another name.
         sim_tb.cosim.engine.CosimError: the timing model does not have the vault.
         support.native.CompilerError: there is no C++ compiler, or it fails.
     """
-    job, launch = traced_launch(name)
-    tile = traced_vault()
+    tile, jobs = kernel_jobs(name, replace(tile_preset("vault"), pes=1), rounds=1)
+    *_, launch = jobs[0].launches
     with DramImage(tile.vault.size_bytes) as image:
-        job.prepare(image)
+        jobs[0].prepare(image)
         return record_trace(replace(launch, max_cycles=_CYCLES), image, config=tile, accesses=_MOST)
-
-
-@cache
-def traced_patterns(mix: str) -> tuple[Pattern, ...]:
-    """The requesters of one of :data:`TRACED_MIXES`, each with its whole trace.
-
-    Raises:
-        KeyError: another mix; else as :func:`application_trace`.
-    """
-    return tuple(_pattern(member, number) for number, member in enumerate(TRACED_MIXES[mix]))
-
-
-def _pattern(member: str, number: int) -> Pattern:
-    *hasty, name = member.split()
-    trace = moved(application_trace(name), _SHIFT * number, hasty=bool(hasty))
-    return Pattern(trace=trace, accesses=len(trace) // WORD_BYTES)
 
 
 POLICIES: tuple[SchedulerPolicy, ...] = get_args(SchedulerPolicy)
@@ -169,10 +133,22 @@ def mix_job(
     )
 
 
+@cache
 def mix_patterns(mix: str) -> tuple[Pattern, ...]:
-    """The requesters of ``mix``, one of :data:`MIXES` or
-    :data:`TRACED_MIXES`."""
-    return MIXES[mix] if mix in MIXES else traced_patterns(mix)
+    """The requesters of ``mix``, one of :data:`MIXES` or, each with its whole trace,
+    :data:`TRACED_MIXES`.
+
+    Raises:
+        KeyError: another mix; else as :func:`application_trace`.
+    """
+    if mix in MIXES:
+        return MIXES[mix]
+    patterns = []
+    for number, member in enumerate(TRACED_MIXES[mix]):
+        *hasty, name = member.split()
+        trace = moved(application_trace(name), _SHIFT * number, hasty=bool(hasty))
+        patterns.append(Pattern(trace=trace, accesses=len(trace) // WORD_BYTES))
+    return tuple(patterns)
 
 
 def measure_alone() -> dict[str, tuple[int, ...]]:

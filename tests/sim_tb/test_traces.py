@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bench.schedulers import TRACED_MIXES, application_trace, traced_patterns
+from bench.schedulers import TRACED_MIXES, application_trace, mix_patterns
 from isa.image import DramImage
 from microkernels.bp.jobs import bp_job
 from microkernels.data.stereo import motorcycle
@@ -149,7 +149,7 @@ def test_a_moved_trace_has_other_addresses_and_the_same_accesses():
 @pytest.mark.slow
 def test_mixes_of_applications():
     for mix, members in TRACED_MIXES.items():
-        patterns = traced_patterns(mix)
+        patterns = mix_patterns(mix)
         assert len(patterns) == len(members) == 4
         hasty = [not parted(each.trace)["gap"].any() for each in patterns]
         assert hasty == [member.startswith("hasty") for member in members]
