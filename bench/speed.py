@@ -1,6 +1,6 @@
 """Speed of simulators: Verilog, timing model, instruction set simulators."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from isa.compiled.simulator import CheckingSimulator, CompiledSimulator
 from isa.image import DramImage
@@ -11,6 +11,7 @@ from microkernels.runtime.ring import ChipEngines
 from sim_tb.cosim.engine import CosimError
 from sim_tb.cosim.kernels import run_on
 from sim_tb.cosim.machine import Timed
+from soc.generate.designs import Configuration
 from soc.generate.presets import preset, tile_preset
 
 from .harness.experiment import SIMULATION, Measurement, cpu_seconds, experiment
@@ -32,40 +33,31 @@ def speed() -> Iterator[Measurement]:
     """
     problem = motorcycle(*_SPEED).problem
 
-    tile = tile_preset(_TILE)
-    engine_jobs = [bp_job(problem, iterations) for iterations in _SPEED_RUNS]
-    vault_jobs = [
-        bp_job(problem, iterations, engines=ChipEngines(pes=tile.pes)) for iterations in _SPEED_RUNS
-    ]
-
-    def pe(number: int, on: Timed) -> int:
-        return run_on(engine_jobs[number], preset("pe"), on=on).cycles
-
-    def vault(number: int, on: Timed) -> int:
-        return run_on(vault_jobs[number], tile, on=on).cycles
-
-    machines: dict[str, tuple[Callable[[int, Timed], int], Timed]] = {
-        "pe": (pe, "rtl"),
-        "vault": (vault, "rtl"),
-        "pe_model": (pe, "model"),
-        "vault_model": (vault, "model"),
+    engine, tile = preset("pe"), tile_preset(_TILE)
+    machines: dict[str, tuple[Configuration, Timed]] = {
+        "pe": (engine, "rtl"),
+        "vault": (tile, "rtl"),
+        "pe_model": (engine, "model"),
+        "vault_model": (tile, "model"),
     }
-    for name, (run, on) in machines.items():
+    for name, (machine, on) in machines.items():
+        engines = ChipEngines(pes=machine.slots)
+        jobs = [bp_job(problem, iterations, engines=engines) for iterations in _SPEED_RUNS]
         # The first run builds the simulator.
-        run(0, on)
+        run_on(jobs[0], machine, on=on)
         cycles, seconds = [], []
-        for number in range(len(_SPEED_RUNS)):
+        for job in jobs:
             before = cpu_seconds()
-            cycles.append(run(number, on))
+            cycles.append(run_on(job, machine, on=on).cycles)
             seconds.append(cpu_seconds() - before)
         rate = (cycles[1] - cycles[0]) / (seconds[1] - seconds[0])
         yield Measurement(f"{name}_kcycles_per_second", rate / 1000, "kcycles/s", None, True)
-    job, config = bp_job(problem, _SPEED_RUNS[1]), preset("pe")
+    job = bp_job(problem, _SPEED_RUNS[1])
     kinds = {"python": Simulator, "compiled": CompiledSimulator, "checking": CheckingSimulator}
     for name, kind in kinds.items():
-        with DramImage(1 << config.address_bits) as memory:
+        with DramImage(1 << engine.address_bits) as memory:
             job.prepare(memory)
-            simulator = kind(job.program, memory, parameters=job.parameters, **config.limits)
+            simulator = kind(job.program, memory, parameters=job.parameters, **engine.limits)
             before = cpu_seconds()
             end = simulator.run()
             rate = end.executed / (cpu_seconds() - before)
