@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from isa.image import DramImage
-from isa.program import Program
-from isa.run import Launch, RunResult
+from isa.run import RunResult
 from pe.config import PeConfig
 from sim_tb.cosim.engine import CosimError, PeSimulation, TooLong
 from sim_tb.harness.engine import HostJob
@@ -19,8 +18,6 @@ from .reference import differences, listing, run_reference
 
 #: Images in use at once: the session takes two jobs ahead of the current one.
 _IMAGES = 4
-#: A random program runs for some thousand cycles, with the slowest memory for tens of thousands.
-_MAX_CYCLES = 5_000_000
 #: Numbers of a report that add up.
 _SUMS = ("programs", "faulting", "disturbed", "early", "memory_errors", "full", "cycles", "words")
 #: Differing programs after which a comparison stops.
@@ -182,14 +179,8 @@ def program_job(
     """The job of ``program``; ``job`` are further parameters of
     :meth:`sim_tb.cosim.engine.PeSimulation.job`."""
     job = {"reset": program.reset, "identity": program.identity, **job}
-    launch = Launch(
-        program=Program(program.words),
-        max_cycles=_MAX_CYCLES,
-        stop_after=program.stop_after,
-        parameters=program.parameters,
-    )
     return simulation.job(
-        launch,
+        program.launch,
         image,
         memory=program.memory,
         **job,
@@ -221,4 +212,4 @@ def compare(
 
 
 def _is_disturbed(program: RandomProgram) -> bool:
-    return program.stop_after is not None or program.memory.errors != (0, 0)
+    return program.launch.stop_after is not None or program.memory.errors != (0, 0)

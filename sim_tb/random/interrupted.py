@@ -128,7 +128,8 @@ def _contradiction(
     place: _Place, program: RandomProgram, config: PeConfig, end: EngineEnd, outcome: EngineEnd
 ) -> str:
     """Why an engine that ended at ``place`` can't report ``end``; "" if it can."""
-    stopped = program.stop_after is not None and end.elapsed_cycles >= program.stop_after
+    stop = program.launch.stop_after
+    stopped = stop is not None and end.elapsed_cycles >= stop
     if end.memory_error != (place.failing > 0):
         return f"{place.failing} instructions met errors"
     if place.dropped is not None and not end.memory_error:

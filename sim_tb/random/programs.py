@@ -9,7 +9,8 @@ from collections.abc import Callable, Sequence
 from copy import deepcopy
 from random import Random
 
-from isa.program import Span
+from isa.program import Program, Span
+from isa.run import Launch
 from isa.table import (
     IMM14,
     INSTRUCTIONS,
@@ -30,6 +31,8 @@ from .program_builder import HOSTILE, NEEDED, ProgramBuilder
 from .random_program import RandomProgram, contents, disturb, memory_behaviour
 from .workspaces import Workspaces
 
+#: A random program runs for some thousand cycles, with the slowest memory for tens of thousands.
+_MAX_CYCLES = 5_000_000
 #: Bytes of each window of memory that a program uses.
 _WINDOW = 4096
 _MEDIUM_BYTES = 256
@@ -103,10 +106,13 @@ class _Generator:
             windows.append(self.workspaces.stored)
         return RandomProgram(
             seed=seed,
-            words=tuple(code.words[:size]),
             windows=tuple(windows),
             scratchpad=contents(random, self.config.scratchpad_bytes),
-            parameters=self.parameters(),
+            launch=Launch(
+                program=Program(tuple(code.words[:size])),
+                max_cycles=_MAX_CYCLES,
+                parameters=self.parameters(),
+            ),
             identity=EngineIdentity(*(random.getrandbits(16) for _ in EngineIdentity._fields)),
             memory=memory_behaviour(random),
             reset=random.random() < 0.5,

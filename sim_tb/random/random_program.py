@@ -6,6 +6,7 @@ from random import Random
 
 from hdl.ports import COLUMN_BYTES
 from isa.program import Span
+from isa.run import Launch
 from sim_tb.harness.engine import EngineIdentity
 from sim_tb.harness.memory import MemoryBehaviour
 
@@ -15,25 +16,26 @@ class RandomProgram:
     """A program with everything that decides its behaviour.
 
     Attributes:
-        seed: its seed. words: the program.
+        seed: its seed. launch: of the program, with the cycles until the host stops it, if any.
         windows: address and initial contents of all memory that the program may touch. scratchpad:
             its initial contents.
-        parameters: of the launch. identity: of the engine.
-        memory: behaviour of the memory. stop_after: cycles from the launch until the host stops the
-            engine, or None.
+        identity: of the engine. memory: behaviour of the memory.
         reset: whether the engine is reset first. fault: name of the fault at its end, or "".
     """
 
     seed: int
-    words: tuple[int, ...]
+    launch: Launch
     windows: tuple[tuple[int, bytes], ...]
     scratchpad: bytes
-    parameters: int
     identity: EngineIdentity
     memory: MemoryBehaviour
     reset: bool
     fault: str
-    stop_after: int | None = None
+
+    @property
+    def words(self) -> tuple[int, ...]:
+        """The program's words."""
+        return self.launch.program.words
 
 
 #: Share of contents that are extreme elements of all widths.
@@ -61,7 +63,11 @@ def disturb(
         start = window.start - window.start % COLUMN_BYTES + first * COLUMN_BYTES
         errors = (start, start + count * COLUMN_BYTES)
     stop = None if kind == "errors" else random.randrange(random.choice(_STOPS))
-    return replace(program, memory=replace(program.memory, errors=errors), stop_after=stop)
+    return replace(
+        program,
+        memory=replace(program.memory, errors=errors),
+        launch=replace(program.launch, stop_after=stop),
+    )
 
 
 def contents(random: Random, size: int) -> bytes:

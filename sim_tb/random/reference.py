@@ -32,7 +32,7 @@ def simulator_of(
         program.words,
         memory,
         **program.identity._asdict(),
-        parameters=program.parameters,
+        parameters=program.launch.parameters,
         **config.limits,
         scratchpad=program.scratchpad,
         observer=observer,
@@ -119,8 +119,8 @@ def listing(program: RandomProgram, lines: Iterable[str]) -> str:
     head = [
         f"seed {program.seed}, fault at its end: {program.fault or 'none'}",
         f"memory: {program.memory}",
-        f"stop after: {program.stop_after}",
-        f"reset before: {program.reset}, parameters {program.parameters:#x}, "
+        f"stop after: {program.launch.stop_after}",
+        f"reset before: {program.reset}, parameters {program.launch.parameters:#x}, "
         f"PE {pe_index} of {pe_count}, vault {vault}, slot {slot}",
         *lines,
         "",

@@ -99,9 +99,9 @@ def test_disturbances_are_of_all_kinds_and_leave_the_others_alone() -> None:
         program = random_program(seed, CONFIG, 0.5)
         start, end = program.memory.errors
         assert start % COLUMN_BYTES == end % COLUMN_BYTES == 0
-        kinds[end > start, program.stop_after is not None] += 1
+        kinds[end > start, program.launch.stop_after is not None] += 1
         plain = random_program(seed, CONFIG)
-        assert (plain.memory.errors, plain.stop_after) == ((0, 0), None)
+        assert (plain.memory.errors, plain.launch.stop_after) == ((0, 0), None)
         assert plain.words == program.words
         assert plain.windows == program.windows
     assert min(kinds[True, False], kinds[False, True], kinds[True, True]) > 15
@@ -140,15 +140,13 @@ class Run:
         self.start, self.image = images
         self.program = RandomProgram(
             seed=0,
-            words=assemble(TEXT).words,
+            launch=Launch(program=assemble(TEXT), stop_after=stop_after),
             windows=((0, bytes(256)),),
             scratchpad=bytes(range(256)) * 16,
-            parameters=0,
             identity=EngineIdentity(pe_index=1),
             reset=True,
             fault="",
             memory=MemoryBehaviour(errors=errors),
-            stop_after=stop_after,
         )
 
     def left(self, executed: int, **changes: object) -> EngineEnd:

@@ -61,11 +61,12 @@ def program(
     content = bytearray(number * 7 % 251 for number in range(SPACE))
     content[DESCRIPTOR : DESCRIPTOR + 32] = descriptor
     pad = bytes(255 - number for number in range(SMALL.scratchpad_bytes))
+    program = plain_program(assemble(text).words, SMALL, pad)
     return replace(
-        plain_program(assemble(text).words, SMALL, pad),
+        program,
         windows=((0, bytes(content)),),
         memory=memory or MemoryBehaviour(latency=3),
-        stop_after=stop_after,
+        launch=replace(program.launch, stop_after=stop_after),
     )
 
 

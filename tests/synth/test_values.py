@@ -53,7 +53,7 @@ def seen(random: RandomProgram) -> Profile:
             Program(random.words),
             image,
             SMALL,
-            parameters=random.parameters,
+            parameters=random.launch.parameters,
             **random.identity._asdict(),
         )
 
@@ -93,7 +93,7 @@ def test_trimmed_engine_does_the_same_on_the_simulator(seed: int, profiled: bool
     assume(is_sound(random))
     # A launch names an address of the memory, and 0 where nothing reads it.
     reads = analyse(program, SMALL, {}).reads_parameters
-    parameters = random.parameters % (1 << SMALL.address_bits) if reads else 0
+    parameters = random.launch.parameters % (1 << SMALL.address_bits) if reads else 0
     with memory_of(random) as image:
         profile = profile_to_end(program, image, SMALL, parameters=parameters)
     profiles = [profile] if profiled else []

@@ -7,7 +7,8 @@ from random import Random
 
 from hdl.ports import COLUMN_BYTES
 from isa.limits import RANGE_BYTES
-from isa.program import Span
+from isa.program import Program, Span
+from isa.run import Launch
 from isa.table import OPCODE, Instruction, Opcode, Unit, find
 from isa.timing import VectorOperation
 from pe.config import PeConfig
@@ -161,10 +162,9 @@ def plain_program(words: Sequence[int], config: PeConfig, scratchpad: bytes = b"
     """A program of ``words`` whose memory is fast and has nothing."""
     return RandomProgram(
         seed=0,
-        words=tuple(words),
+        launch=Launch(program=Program(tuple(words))),
         windows=(),
         scratchpad=scratchpad.ljust(config.scratchpad_bytes, bytes(1)),
-        parameters=0,
         identity=ALONE,
         memory=MemoryBehaviour(latency=3),
         reset=False,

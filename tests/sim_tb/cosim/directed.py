@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from functools import cache
 
 from isa.instruction import Instruction, Role
+from isa.program import Program
+from isa.run import Launch
 from isa.table import BY_KEY, Unit
 from isa.workspace import Workspace
 from pe.config import PeConfig
@@ -187,14 +189,13 @@ def directed_program(number: int, config: PeConfig, disturbed: float = 0.0) -> R
     data = bytes((7 * n + number) % 251 for n in range(512))
     return RandomProgram(
         seed=number,
-        words=tuple(program.words),
+        launch=Launch(program=Program(tuple(program.words))),
         windows=(
             (_DATA, data),
             (_TABLE, bytes(program.table)),
             (_DESCRIPTOR, _WORKSPACE.pack()),
         ),
         scratchpad=bytes((5 * n + 3) % 256 for n in range(config.scratchpad_bytes)),
-        parameters=0,
         identity=ALONE,
         memory=MemoryBehaviour(latency=100, bandwidth=32),
         reset=True,

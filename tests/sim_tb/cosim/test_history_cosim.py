@@ -7,8 +7,6 @@ import numpy as np
 import pytest
 
 from isa.image import DramImage
-from isa.program import Program
-from isa.run import Launch
 from pe.config import PeConfig
 from pe.interface import HistoryCounter
 from sim_tb.cosim.engine import MemoryBehaviour, PeSimulation
@@ -42,15 +40,7 @@ def test_random_programs() -> None:
             program = random_program(seed, KERNEL)
             for address, content in program.windows:
                 image.write(address, content)
-            result = simulation.run(
-                Launch(
-                    program=Program(program.words),
-                    max_cycles=1_000_000,
-                    parameters=program.parameters,
-                ),
-                image,
-                memory=program.memory,
-            ).engine
+            result = simulation.run(program.launch, image, memory=program.memory).engine
             found.update({item.name: result.counters[item.name] for item in HistoryCounter})
     assert found["HISTORY_HITS"] > 100
     assert found["WORKSPACE_COLUMNS"] > 100

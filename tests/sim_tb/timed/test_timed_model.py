@@ -12,7 +12,6 @@ import pytest
 
 from isa.assembly.assembler import assemble
 from isa.image import DramImage
-from isa.program import Program
 from isa.run import EngineEnd, Launch
 from memory.timing import DramTiming
 from microkernels.bp.jobs import bp_job
@@ -46,13 +45,7 @@ Run = tuple[Launch, dict[str, Any]]
 def run_of(program: RandomProgram, image: DramImage) -> Run:
     for address, content in program.windows:
         image.write(address, content)
-    launch = Launch(
-        program=Program(program.words),
-        max_cycles=1_000_000,
-        stop_after=program.stop_after,
-        parameters=program.parameters,
-    )
-    return launch, {
+    return program.launch, {
         "memory": program.memory,
         "reset": program.reset,
         "scratchpad": program.scratchpad,

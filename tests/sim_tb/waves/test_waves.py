@@ -13,8 +13,6 @@ from isa.assembly.assembler import assemble
 from isa.faults import FaultCause
 from isa.image import DramImage
 from isa.iss.simulator import Simulator
-from isa.program import Program
-from isa.run import Launch
 from isa.timing import VECTOR_LATENCY
 from memory.controller.dram_port import DramCommand
 from pe.interface import PeCounter
@@ -225,9 +223,7 @@ def test_random_programs(seed: int, tmp_path: Path) -> None:
     with DramImage(1 << config.address_bits) as image:
         for address, content in program.windows:
             image.write(address, content)
-        launch = Launch(
-            program=Program(program.words), max_cycles=1_000_000, parameters=program.parameters
-        )
+        launch = program.launch
         with PeSimulation(config, trace=wave) as simulation:
             result = simulation.run(
                 launch,
