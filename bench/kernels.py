@@ -251,20 +251,20 @@ def _write_names(
             fontsize=_NAME_POINTS,
             arrowprops={"arrowstyle": "-", "linewidth": 0.4},
         )
-        own = text.get_window_extent()
+        extent = text.get_window_extent()
         places = [
-            (side * (own.width / 2 + _MARK), lift * own.height)
+            (side * (extent.width / 2 + _MARK), lift * extent.height)
             for lift in (0, 1, -1, 2, -2, 3, -3, 4, -4)
             for side in (1, -1, 0)
             if side or lift
         ]
-        boxes = {place: own.translated(*place).extents for place in places}
+        boxes = {place: extent.translated(*place).extents for place in places}
         right, up = min(places, key=lambda place: _clash(boxes[place], covered, axis.bbox.extents))
         covered.append(boxes[right, up])
         text.set_position((right * 72 / axis.figure.dpi, up * 72 / axis.figure.dpi))
         # A line joins a name to its point only if they are apart.
         assert text.arrow_patch is not None
-        text.arrow_patch.set_visible(abs(up) > own.height)
+        text.arrow_patch.set_visible(abs(up) > extent.height)
 
 
 def _clash(box: _Box, covered: Sequence[_Box], frame: _Box) -> float:
@@ -272,8 +272,8 @@ def _clash(box: _Box, covered: Sequence[_Box], frame: _Box) -> float:
     return _shared(box, covered) + 1000 * (_shared(box, [box]) - _shared(box, [frame]))
 
 
-def _shared(box: _Box, others: Sequence[_Box]) -> float:
-    """The area of ``box`` that each of ``others`` covers, summed."""
-    one, each = np.array(box), np.array(others)
-    sides = np.minimum(one[2:], each[:, 2:]) - np.maximum(one[:2], each[:, :2])
+def _shared(box: _Box, boxes: Sequence[_Box]) -> float:
+    """The area of ``box`` that each of ``boxes`` covers, summed."""
+    one, many = np.array(box), np.array(boxes)
+    sides = np.minimum(one[2:], many[:, 2:]) - np.maximum(one[:2], many[:, :2])
     return float(sides.clip(0).prod(axis=1).sum())

@@ -328,9 +328,9 @@ def networks(
     for columns, rows, batch in _RUNS:
         config = _machine(columns, rows)
         run = measure_network(_NETWORK, config, batch=batch)
-        whole = (columns, rows) == _RUNS[0][:2]
+        by_layer = (columns, rows) == _RUNS[0][:2]
         prefix = f"{_NETWORK}_{columns}x{rows}_batch_{batch}"
-        yield from _figures(prefix, config, run, by_layer=whole)
+        yield from _figures(prefix, config, run, by_layer=by_layer)
     for suffix, (preset_name, lines) in _BYTE_CHIPS.items():
         config = chip_preset(preset_name)
         config = replace(config, tile=replace(config.tile, line_buffer=lines))

@@ -15,7 +15,8 @@ from microkernels.bp.golden import iterate as golden
 from microkernels.bp.problem import BpProblem, Messages
 from microkernels.data.models.graphs import GraphWriter
 from microkernels.data.networks import photographs, usual_network_weights
-from microkernels.networks.families import WeightLayer
+from microkernels.networks.families import WeightLayer, WindowLayer
+from microkernels.networks.layer import Layer
 from microkernels.networks.network import Conv, Dense, Network, Pool
 from microkernels.networks.parameters import Weights
 from microkernels.networks.vgg16 import vgg16
@@ -83,6 +84,7 @@ def seconds_an_iteration(problem: BpProblem, *, threads: int, runs: int) -> floa
 if TYPE_CHECKING:
     from onnx import ModelProto
 
+_OPERATORS: Mapping[type[Layer], str] = {Conv: "Conv", Pool: "MaxPool", Dense: "Gemm"}
 #: Fraction bits of biases.
 _BIAS_FRACTION = 8
 
@@ -105,19 +107,20 @@ def onnx_model(network: Network, weights: Mapping[str, Weights]) -> "ModelProto"
     """
     writer, at, flat = GraphWriter(seed=0), "x", False
     for layer in network.layers:
-        name, parts = layer.name, list[str]()
+        name, kind, parts = layer.name, _OPERATORS.get(type(layer)), list[str]()
         if isinstance(layer, WeightLayer):
             # Filters x rows x columns x channels, or outputs x inputs.
             kernel = _floats(weights[name].weights, layer.fraction)
-            if isinstance(layer, Conv):
+            if kind == "Conv":
                 kernel = kernel.transpose(0, 3, 1, 2)
             bias = _floats(weights[name].bias, _BIAS_FRACTION)
             parts = [writer.constant(f"{name}.w", kernel), writer.constant(f"{name}.b", bias)]
-        if isinstance(layer, Conv):
+        if kind == "Conv":
+            assert isinstance(layer, WindowLayer)
             at = writer.node("Conv", [at, *parts], name, pads=list(layer.sides))
-        elif isinstance(layer, Pool):
+        elif kind == "MaxPool":
             at = writer.node("MaxPool", [at], name, kernel_shape=[2, 2], strides=[2, 2])
-        elif isinstance(layer, Dense):
+        elif kind == "Gemm":
             if not flat:
                 # Activations have their channels last.
                 last = writer.node("Transpose", [at], "last", perm=[0, 2, 3, 1])

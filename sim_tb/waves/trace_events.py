@@ -27,9 +27,9 @@ class TraceEvents:
         self._processes = 0
         self._tracks: dict[int, int] = {}
 
-    def _add(self, kind: str, process: int, track: int, name: str, **more: Any) -> None:
-        """Add an event; ``kind`` is its phase in the format, ``more`` the fields of that phase."""
-        self._events.append({"ph": kind, "name": name, "pid": process, "tid": track, **more})
+    def _add(self, kind: str, process: int, track: int, name: str, **content: Any) -> None:
+        """Add an event; ``kind`` is its phase in the format, ``content`` the phase's fields."""
+        self._events.append({"ph": kind, "name": name, "pid": process, "tid": track, **content})
 
     def process(self, name: str) -> int:
         """Add a group of tracks; returns its number."""
@@ -51,8 +51,9 @@ class TraceEvents:
         self, process: int, track: int, span: CycleSpan, about: Mapping[str, object] | None = None
     ) -> None:
         """Add a span of cycles, with what is known ``about`` it."""
-        more = {"args": dict(about)} if about else {}
-        self._add("X", process, track, span.name, ts=span.start, dur=span.end - span.start, **more)
+        arguments = {"args": dict(about)} if about else {}
+        cycles = span.end - span.start
+        self._add("X", process, track, span.name, ts=span.start, dur=cycles, **arguments)
 
     def overlapping(self, process: int, group: str, spans: Iterable[CycleSpan]) -> None:
         """Add spans that may overlap, as one group of asynchronous events."""
