@@ -38,6 +38,8 @@ HIGHEST = (1 << 15) - 1
 FRACTION_LIMIT = 15
 #: Type of a number in a map of bytes.
 BYTE = np.dtype("i1")
+#: Type of wide numbers, for intermediate results.
+WIDE = np.dtype("<i4")
 #: Types of numbers, by their bits.
 NUMBERS: dict[int, np.dtype[Any]] = {16: ELEMENT, 8: BYTE}
 
@@ -199,9 +201,10 @@ def subtract(first: Elements, second: Elements) -> Elements:
 
 def multiply(first: Elements, second: Elements, fraction: int) -> Elements:
     """Element-wise products, shifted right by ``fraction`` bits: ``v.v.mul`` and ``v.s.mul``; bytes
-    if ``first`` is of bytes."""
+    or wide numbers if ``first`` is of these."""
     product = first.astype(np.int64) * second.astype(np.int64)
-    return _saturate(round_shift(product, fraction), BYTE if first.dtype == BYTE else ELEMENT)
+    kind = first.dtype if first.dtype in (BYTE, WIDE) else ELEMENT
+    return _saturate(round_shift(product, fraction), kind)
 
 
 def dot(rows: Elements, columns: Elements, fraction: int) -> Elements:

@@ -78,9 +78,9 @@ class Step(NamedTuple):
 
     Attributes:
         mnemonic: of a vector instruction, without width.
-        into, first, second: names of vectors: ``x``, the argument, which may be overwritten,
-            ``other``, a second one, ``unit`` and ``part``, on the way, and ``result``. A number
-            refers to a constant of the function; "": there is no second operand.
+        into, first, second: names of vectors, such as ``x``, the argument, which may be
+            overwritten, ``other``, a second one, ``unit`` and ``part``, on the way, and ``result``.
+            A number refers to a constant of the function; "": there is no second operand.
         shift: bits by which this and the following products are shifted right; None: as before.
         limits: results that saturate are meant to, and do not count.
         note: for the text of a program.
@@ -110,18 +110,18 @@ _EXACT: Mapping[str, Callable[..., Elements]] = {
 def evaluate(
     steps: Sequence[Step],
     constants: Sequence[int],
-    x: Elements,
-    other: Elements | None = None,
+    arguments: Mapping[str | int, Elements],
     bits: int = 0,
 ) -> Elements:
     """Golden model of a function, bit-exact.
 
     Parameters:
-        constants: of the function. bits: by which products are shifted at first.
-        x, other: the arguments, of numbers of the same type.
+        constants: of the function. arguments: vectors by name, of numbers of the same type.
+        bits: by which products are shifted at first.
     """
-    vectors: dict[str | int, Elements] = {"x": x, "other": x if other is None else other}
-    vectors |= {number: np.array(value, x.dtype) for number, value in enumerate(constants)}
+    kind = next(iter(arguments.values())).dtype
+    vectors: dict[str | int, Elements] = {**arguments}
+    vectors |= {number: np.array(value, kind) for number, value in enumerate(constants)}
     for step in steps:
         bits = bits if step.shift is None else step.shift
         operation, (into, *operands) = step.mnemonic.rpartition(".")[2], step.places
@@ -197,7 +197,7 @@ def polynomial(name: str, image: Elements, fraction: int) -> Elements:
     """
     CHECK.within("fraction bits", fraction, 0, MOST_FRACTION - (name == "tanh"))
     constants = polynomial_constants(name, fraction)
-    return evaluate(polynomial_steps(name, fraction), constants, image)
+    return evaluate(polynomial_steps(name, fraction), constants, {"x": image})
 
 
 #: Maximum pieces, given by the instruction buffer, and maximum coefficients of each.
@@ -349,7 +349,7 @@ def curve_steps(function: Curve) -> list[Step]:
 
 def part(piece: Piece, image: Elements) -> Elements:
     """What a piece adds."""
-    return evaluate(_piece_steps(piece, "result", 0), piece.constants, image)
+    return evaluate(_piece_steps(piece, "result", 0), piece.constants, {"x": image})
 
 
 def arguments_beyond(function: Curve, image: Elements) -> int:
@@ -364,4 +364,4 @@ def curve(function: Curve, image: Elements) -> Elements:
         function: to compute.
         image: elements.
     """
-    return evaluate(curve_steps(function), function.constants, image)
+    return evaluate(curve_steps(function), function.constants, {"x": image})

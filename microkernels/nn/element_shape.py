@@ -226,12 +226,8 @@ def element(
     image = check_elements("image", image, ("height", "width", "channels"))
     if (other is not None) != (operation.maps == 2):
         raise KernelError(f"{operation.function} needs {counted(operation.maps, 'map')}")
+    maps: dict[str | int, Elements] = {"x": unpack(image, operation.bits)}
     if other is not None:
-        other = unpack(check_elements("other", other, image.shape), operation.bits)
-    return evaluate(
-        operation_steps(operation),
-        operation.constants,
-        unpack(image, operation.bits),
-        other,
-        bits=operation.fraction_bits or 0,
-    ).view(ELEMENT)
+        maps["other"] = unpack(check_elements("other", other, image.shape), operation.bits)
+    steps, bits = operation_steps(operation), operation.fraction_bits or 0
+    return evaluate(steps, operation.constants, maps, bits).view(ELEMENT)

@@ -29,15 +29,14 @@ from isa.table import MAX_MR, MAX_VL
 from microkernels.common.builder import DEFAULT_SCRATCHPAD, ScratchpadPlan
 from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import COLUMN_BYTES, even_parts, part_starts, round_up
-from microkernels.common.fixed_point import ELEMENT, ELEMENT_BYTES
+from microkernels.common.fixed_point import ELEMENT, ELEMENT_BYTES, WIDE
 from microkernels.common.memory import Writable
 
 from .curves import UNIT_FRACTION
 from .line import LineKernel, LineLayout
-from .rows_shape import PLAIN, ROOT, NormalizeShape, exponential_steps
+from .rows_shape import NormalizeShape, exponential_steps, factor_steps
 
-#: Bytes of a 32-bit number.
-WIDE_BYTES = 4
+WIDE_BYTES = WIDE.itemsize
 #: 32-bit numbers per row besides its sums.
 _NUMBERS = 4
 _LANES = 4
@@ -56,7 +55,7 @@ def _scratchpad(shape: NormalizeShape, rows: int, chunk: int) -> ScratchpadPlan:
     return ScratchpadPlan(
         {
             "narrow": len(_narrow(shape)) * ELEMENT_BYTES,
-            "wide": len(_wide(shape)) * WIDE_BYTES,
+            "wide": len(shape.scale.constants) * WIDE_BYTES,
             "sums": levels * rows * WIDE_BYTES,
             "rows": rows * shape.channels * ELEMENT_BYTES,
             "chunk": chunk * segment * ELEMENT_BYTES if shape.operation == "softmax" else 0,
@@ -75,22 +74,6 @@ def _narrow(shape: NormalizeShape) -> list[int]:
     if shape.operation == "layer":
         return [1, 0, *[shape.mean[0]] * segment]
     return [1, 0]
-
-
-def _wide(shape: NormalizeShape) -> list[int]:
-    """32-bit constants."""
-    scale = shape.scale
-    value = 3 << 24 if scale.root else 2 << 29
-    return [
-        (1 << UNIT_FRACTION) - 2,
-        0,
-        -(1 << scale.mantissa),
-        *scale.start,
-        value,
-        (1 << UNIT_FRACTION) - 1,
-        *scale.scales,
-        *scale.added,
-    ]
 
 
 @lru_cache(maxsize=256)
@@ -212,7 +195,7 @@ class RowsLayout(LineLayout):
         """
         constants = bytearray(self.places["rows"])
         narrow = np.array(_narrow(self.shape), ELEMENT).tobytes()
-        wide = np.array(_wide(self.shape), "<i4").tobytes()
+        wide = np.array(self.shape.scale.constants, WIDE).tobytes()
         constants[: len(narrow)] = narrow
         constants[self.places["wide"] : self.places["wide"] + len(wide)] = wide
         self._store_fixed(memory, bytes(constants))
@@ -422,55 +405,20 @@ class _RowsKernel(LineKernel[RowsLayout]):
         for step in exponential_steps(self.shape):
             self._step(step, places)
 
-    def _wide(self, mnemonic: str, result: str, first: str, second: str | int) -> None:
-        """Write an instruction on 32-bit numbers of all rows; a number refers to a constant."""
-        w = self.writer
-        if isinstance(second, int):
-            w.op("li", self.wide, self.layout.places["wide"] + second * WIDE_BYTES)
-            second = self.wide
-        w.op(f"{mnemonic} [32-bit]", result, first, second)
-
-    def _scaled(self, shift: int, result: str, first: str, second: str | int) -> None:
-        """Write a product, shifted right."""
-        self._set("fx", shift)
-        self._wide("v.v.mul" if isinstance(second, str) else "v.s.mul", result, first, second)
-
     def _factors(self) -> None:
         """Compute each row's factor from its sums, as an element."""
-        w, factor = self.writer, self.scale
-        kind = ROOT if factor.root else PLAIN
-        total, scale, full, value = self.numbers
-        almost, zero, mantissa, start, slope, constant, largest = range(7)
-        scales = [7 + level for level in range(len(factor.shifts))]
-        added = [number + len(factor.shifts) for number in scales]
+        w, names = self.writer, ("total", "scale", "full", "value")
+        places: dict[str | int, str] = dict(zip(names, self.numbers, strict=True))
+        places |= {f"sums{level}": sums for level, sums in enumerate(self.sums)}
+        value = places["result"] = places["value"]
         w.op("set.vl", self.count)
-        self._set("fx", 0)
-        self._wide("v.s.add", total, self.sums[0], added[0])
-        self._wide("v.s.min", scale, total, zero)
-        self._wide("v.s.add", scale, scale, scales[0])
-        for level, sums in enumerate(self.sums[1:], 1):
-            # Whether the level saturates; if not, its sum and scale. Upper halves remain zero.
-            self._wide("v.s.sub", full, sums, almost)
-            self._wide("v.s.max", full, full, zero)
-            self._wide("v.s.add", sums, sums, added[level])
-            self._wide("v.v.sub", total, total, sums)
-            self._wide("v.v.mul", total, total, full)
-            self._wide("v.v.add", total, total, sums)
-            self._wide("v.s.sub", scale, scale, scales[level])
-            self._wide("v.v.mul", scale, scale, full)
-            self._wide("v.s.add", scale, scale, scales[level])
-        self._wide("v.s.mul", total, total, mantissa)
-        self._scaled(kind["mantissa"], value, total, slope)
-        self._wide("v.s.add", value, value, start)
-        for _ in range(factor.rounds):
-            self._scaled(kind["mantissa"] + kind["value"] - kind["product"], full, total, value)
-            if factor.root:
-                self._scaled(kind["product"], full, full, value)
-            self._wide("v.s.add", full, full, constant)
-            shift = kind["value"] + 1 if factor.root else kind["product"]
-            self._scaled(shift, value, value, full)
-        self._scaled(factor.shift, value, value, scale)
-        self._wide("v.s.min", value, value, largest)
+        for step in factor_steps(self.scale):
+            if step.shift is not None:
+                self._set("fx", step.shift)
+            if isinstance(step.second, int):
+                w.op("li", self.wide, self.layout.places["wide"] + step.second * WIDE_BYTES)
+                places[step.second] = self.wide
+            w.op(f"{step.mnemonic} [32-bit]", *(places[one] for one in step.places))
         w.note("Factors become elements.")
         self._set("fx", 0)
         self._set("vl", 2)

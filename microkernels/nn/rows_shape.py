@@ -27,11 +27,14 @@ from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.fixed_point import (
     HIGHEST,
     LOWEST,
+    WIDE,
     Elements,
     check_elements,
     check_fraction,
     multiply,
+    round_shift,
     subtract,
+    uncounted,
 )
 
 from .curves import UNIT_FRACTION, Step, evaluate, power_sum
@@ -83,6 +86,14 @@ class Factor:
     rounds: int
     root: bool
     shift: int
+
+    @property
+    def constants(self) -> tuple[int, ...]:
+        """Constants of :func:`factor_steps`."""
+        constant = 3 << ROOT["value"] if self.root else 2 << PLAIN["product"]
+        highest = (1 << UNIT_FRACTION) - 1
+        first = (highest - 1, 0, -(1 << self.mantissa), *self.start, constant, highest)
+        return (*first, *self.scales, *self.added)
 
 
 #: Fraction bits of mantissas, of their products with an approximation, and of approximations: for
@@ -244,51 +255,66 @@ def _root_factor(shape: NormalizeShape) -> Factor:
     )
 
 
-def _rounded(values: _I64, shift: int) -> _I64:
-    """Shift ``values`` right like the engine."""
-    return (values + (1 << shift >> 1)) >> shift
-
-
-def _scaled(first: _I64, second: _I64 | int, shift: int) -> _I64:
-    """Products of 32-bit elements; no value is limited on the way except the last."""
-    # Products have 63 bits including the sign, so the rounding half fits.
-    products = _rounded(first * second, shift)
-    return np.clip(products, -(1 << 31), (1 << 31) - 1)
-
-
 def _summed(sums: _I64, shift: int) -> _I64:
     """Sums of rows from exact sums of their segments, along the last axis, each shifted right."""
-    parts: _I64 = np.clip(_rounded(sums, shift), LOWEST, HIGHEST)
+    parts: _I64 = np.clip(round_shift(sums, shift), LOWEST, HIGHEST)
     totals: _I64 = np.clip(parts.sum(axis=-1, keepdims=True), LOWEST, HIGHEST)
     return totals
 
 
-def factors(factor: Factor, sums: _I64) -> _I64:
-    """Rows' factors from exact sums of their segments along the last axis, limited to an
-    element."""
-    levels = [_summed(sums, shift) for shift in factor.shifts]
-    total = levels[0] + factor.added[0]
-    scale = np.full_like(total, factor.scales[0])
-    for level, added, scales in zip(levels[1:], factor.added[1:], factor.scales[1:], strict=True):
-        full = np.maximum(level - (HIGHEST - 1), 0)
-        level_sum = level + added
-        total = level_sum + full * (total - level_sum)
-        scale = scales + full * (scale - scales)
-    kind = ROOT if factor.root else PLAIN
-    negative = _scaled(total, -(1 << factor.mantissa), 0)
-    first, slope = factor.start
-    value = first + _scaled(negative, slope, kind["mantissa"])
-    for _ in range(factor.rounds):
-        shift = kind["mantissa"] + kind["value"] - kind["product"]
-        product = _scaled(negative, value, shift)
-        if factor.root:
-            product = _scaled(product, value, kind["product"])
-            three = product + (3 << kind["value"])
-            value = _scaled(value, three, kind["value"] + 1)
-        else:
-            two = product + (2 << kind["product"])
-            value = _scaled(value, two, kind["product"])
-    return np.minimum(_scaled(value, scale, factor.shift), HIGHEST)
+def factor_steps(factor: Factor) -> list[Step]:
+    """Rows' factors, limited to an element, from their sums by level, ``sums0`` and so on, in wide
+    numbers; their constants are :attr:`Factor.constants`."""
+    kind, levels = ROOT if factor.root else PLAIN, len(factor.shifts)
+    almost, zero, mantissa, start, slope, constant, largest = range(7)
+    scales, added = range(7, 7 + levels), range(7 + levels, 7 + 2 * levels)
+    steps = [
+        Step("v.s.add", "total", "sums0", added[0], 0),
+        Step("v.s.min", "scale", "total", zero),
+        Step("v.s.add", "scale", "scale", scales[0]),
+    ]
+    for level in range(1, levels):
+        # Whether the level saturates; if not, its sum and scale. Upper halves remain zero.
+        sums = f"sums{level}"
+        steps += [
+            Step("v.s.sub", "full", sums, almost),
+            Step("v.s.max", "full", "full", zero),
+            Step("v.s.add", sums, sums, added[level]),
+            Step("v.v.sub", "total", "total", sums),
+            Step("v.v.mul", "total", "total", "full"),
+            Step("v.v.add", "total", "total", sums),
+            Step("v.s.sub", "scale", "scale", scales[level]),
+            Step("v.v.mul", "scale", "scale", "full"),
+            Step("v.s.add", "scale", "scale", scales[level]),
+        ]
+    product = kind["mantissa"] + kind["value"] - kind["product"]
+    after = kind["value"] + 1 if factor.root else kind["product"]
+    squared = [Step("v.v.mul", "full", "full", "value", kind["product"])]
+    newton = [
+        Step("v.v.mul", "full", "total", "value", product),
+        *squared * factor.root,
+        Step("v.s.add", "full", "full", constant),
+        Step("v.v.mul", "value", "value", "full", after),
+    ]
+    return [
+        *steps,
+        Step("v.s.mul", "total", "total", mantissa),
+        Step("v.s.mul", "value", "total", slope, kind["mantissa"]),
+        Step("v.s.add", "value", "value", start),
+        *newton * factor.rounds,
+        Step("v.v.mul", "value", "value", "scale", factor.shift),
+        Step("v.s.min", "result", "value", largest),
+    ]
+
+
+def factors(factor: Factor, sums: _I64) -> Elements:
+    """Rows' factors from exact sums of their segments along the last axis."""
+    levels: dict[str | int, Elements] = {
+        f"sums{level}": _summed(sums, shift).astype(WIDE)
+        for level, shift in enumerate(factor.shifts)
+    }
+    with uncounted():
+        return evaluate(factor_steps(factor), factor.constants, levels)
 
 
 def exponential_steps(shape: NormalizeShape) -> list[Step]:
@@ -339,7 +365,7 @@ def normalize(shape: NormalizeShape, image: Elements) -> Elements:
 
     if shape.operation == "softmax":
         below = subtract(image, image.max(axis=2, keepdims=True))
-        values = evaluate(exponential_steps(shape), shape.scalars, below)
+        values = evaluate(exponential_steps(shape), shape.scalars, {"x": below})
         sums = segment_sums(values.astype(np.int64))
         shift = UNIT_FRACTION
     else:
