@@ -155,7 +155,7 @@ class DigitNetwork:
         values = run(_convolution(value, layer))
         height, width, channels = values.shape
         pool = PoolShape(
-            width=width, height=height, channels=channels, window=_WINDOW, stride=_WINDOW
+            width=width, height=height, channels=channels, kernel=_WINDOW, stride=_WINDOW
         )
         return run(pool_job(pool, values[np.newaxis]))
 
@@ -271,5 +271,5 @@ def nin_fixed_scores(
     values = to_fixed(image, ACTIVATION_FRACTION)
     for number, layer in enumerate(layers):
         values = run(_convolution(values, layer, relu=number + 1 < len(layers)))
-    pooling = PoolShape(width=SIDE, height=SIDE, channels=CLASSES, window=SIDE, mean=True)
+    pooling = PoolShape(width=SIDE, height=SIDE, channels=CLASSES, kernel=SIDE, mean=True)
     return run(pool_job(pooling, values[np.newaxis])).reshape(CLASSES)

@@ -447,8 +447,14 @@ class WindowLayer(MapLayer):
 
     def sized(self, kind: Callable[..., ShapeT], size: MapSize, **attributes: Any) -> ShapeT:
         """Like :meth:`shape`: a shape of this class with the layer's map and steps."""
-        padded, (across, down) = self.around(size), self.steps
-        return kind(**padded._asdict(), stride=across, stride_down=down, **attributes)
+        window: dict[str, Any] = self.around(size)._asdict()
+        for name, (across, down) in (
+            ("kernel", self.taps),
+            ("stride", self.steps),
+            ("dilation", self.gaps),
+        ):
+            window |= {name: across, f"{name}_down": down}
+        return kind(**window, **attributes)
 
     def tile_shape(self, plan: LayerPlan) -> Any:
         return replace(self.shape(plan.input), **plan.region._asdict())

@@ -136,11 +136,8 @@ class Conv(SumLayer, _Filter):
     @lru_cache(maxsize=1 << 12)  # noqa: B019
     def shape(self, size: MapSize) -> ConvShape:
         """Sizes of the layer for an input of ``size``, which includes the padding."""
-        (across, down), gaps = self.taps, self.gaps
         inner = None if self.inner is None else self.inner // packed(self.bits)
-        filters = {"filters": self.filters, "kernel": across, "kernel_down": down, "inner": inner}
-        dilation = {"dilation": gaps.width, "dilation_down": gaps.height}
-        return self.sized(ConvShape, size, **filters, **dilation)
+        return self.sized(ConvShape, size, filters=self.filters, inner=inner)
 
     def output_of(self, size: MapSize) -> MapSize:
         # Of numbers, while groups count elements.
@@ -359,10 +356,9 @@ class Depthwise(_Filter):
 
     def shape(self, size: MapSize) -> DepthwiseShape:
         """Sizes of the layer for an input of ``size``, which includes the padding."""
-        (across, down), gaps = self.window_size, self.gaps
-        filters = {"across": across, "down": down, "fraction": self.fraction, "relu": self.relu}
-        dilation = {"dilation": gaps.width, "dilation_down": gaps.height}
-        return self.sized(DepthwiseShape, size, bits=self.bits, **filters, **dilation)
+        return self.sized(
+            DepthwiseShape, size, fraction=self.fraction, relu=self.relu, bits=self.bits
+        )
 
     def weight_shape(self, source: MapSize) -> tuple[int, ...]:
         width, height = self.taps
@@ -463,10 +459,7 @@ class Pool(WindowLayer):
 
     def shape(self, size: MapSize) -> PoolShape:
         """Sizes of the layer for an input of ``size``, which includes the padding."""
-        across, down = self.window_size
-        return self.sized(
-            PoolShape, size, window=across, window_down=down, mean=self.mean, bits=self.bits
-        )
+        return self.sized(PoolShape, size, mean=self.mean, bits=self.bits)
 
     def operations(self, plan: LayerPlan) -> int:
         width, height = self.window_size

@@ -20,7 +20,7 @@ from isa.limits import RANGE_BYTES
 from isa.table import MAX_VL
 from isa.timing import VECTOR_LATENCY
 from microkernels.common.builder import DEFAULT_SCRATCHPAD, ScratchpadPlan
-from microkernels.common.errors import CHECK, KernelError
+from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import COLUMN_BYTES, round_up
 from microkernels.common.fixed_point import (
     ELEMENT,
@@ -57,8 +57,6 @@ class DepthwiseShape(StridedShape):
     """Sizes of a depthwise convolution of a map that includes its padding.
 
     Attributes:
-        across, down: size of a window in pixels, at least 1.
-        dilation, dilation_down: pixels from one of a window's to the next, at least 1.
         fraction: bits by which products are shifted right, 0..15.
         relu: negative outputs become 0.
         bits: of a number, 16 or 8; channels count elements.
@@ -67,10 +65,6 @@ class DepthwiseShape(StridedShape):
         KernelError: a value out of range, padding, or a window larger than the map.
     """
 
-    across: int = 3
-    down: int = 3
-    dilation: int = 1
-    dilation_down: int = 1
     fraction: int
     relu: bool = True
     bits: int = 16
@@ -80,8 +74,6 @@ class DepthwiseShape(StridedShape):
         check_bits(self.bits, "depthwise", ("depthwise",))
         if self.padding:
             raise KernelError("the map has the pixels around it, so padding must be 0")
-        for name in ("across", "down", "dilation", "dilation_down"):
-            CHECK.at_least(name, getattr(self, name), 1)
         check_fraction(self.fraction)
         if self.across > self.width or self.down > self.height:
             raise KernelError(
@@ -97,12 +89,12 @@ class DepthwiseShape(StridedShape):
     @property
     def rows(self) -> range:
         """Rows of a window."""
-        return range(0, self.down, self.dilation_down)
+        return range(0, self.down, self.gap_down)
 
     @property
     def taps(self) -> int:
         """Pixels per window."""
-        return len(self.columns) * len(self.rows)
+        return self.kernel * self.kernel_rows
 
 
 def depthwise(
@@ -120,7 +112,7 @@ def depthwise(
         KernelError: arrays of another shape.
     """
     image = check_elements("image", image, (shape.height, shape.width, shape.channels))
-    taps = (shape.channels, len(shape.rows), len(shape.columns))
+    taps = (shape.channels, shape.kernel_rows, shape.kernel)
     weights = check_elements("weights", weights, taps)
     bias = unpack(check_elements("bias", bias, (shape.channels,)), shape.bits)
     image, weights = (unpack(part, shape.bits) for part in (image, weights.transpose(1, 2, 0)))

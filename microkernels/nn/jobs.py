@@ -267,7 +267,7 @@ def pool_job(
         scratchpad_bytes=scratchpad_bytes,
     )
     golden = Golden(lambda: pool(shape, maps, bias, relu=relu))
-    each_output = shape.window * shape.down - 1 + shape.scaled + (bias is not None) + relu
+    each_output = shape.kernel * shape.down - 1 + shape.scaled + (bias is not None) + relu
     added = shape.width * shape.height * shape.channels * (shape.segments - 1)
 
     def prepare(memory: Writable) -> None:

@@ -76,7 +76,7 @@ def _fits(shape: PoolShape, depth: int, loads: int, *, biased: bool, scratchpad_
 
 def _least(shape: PoolShape) -> int:
     """Minimum columns that the scratchpad must hold: a window, or one plus what is combined."""
-    return min(shape.window * shape.segments, 1 + shape.segments)
+    return min(shape.kernel * shape.segments, 1 + shape.segments)
 
 
 def window_fits(
@@ -89,7 +89,7 @@ def window_fits(
     """Whether slices of ``depth`` channels suit an engine: a window's column fits a vector, and a
     window the scratchpad. If no window of one channel fits, only a column needs to."""
     fits = partial(_fits, shape, biased=biased, scratchpad_bytes=scratchpad_bytes)
-    window = shape.window * shape.segments
+    window = shape.kernel * shape.segments
     return fits(depth, window if fits(1, window) else _least(shape))
 
 
@@ -137,7 +137,7 @@ class PoolLayout(LineLayout):
             )
         if self.windows.slots < 1 and self.columns.slots < 1:
             raise KernelError(
-                f"a window of {shape.window} x {shape.down} pixels of {self.source.depth} "
+                f"a window of {shape.kernel} x {shape.down} pixels of {self.source.depth} "
                 f"channels and {counted(shape.segments, 'segment')} does not fit a scratchpad of "
                 f"{self.scratchpad_bytes} bytes: {self._fitting}"
             )
@@ -175,7 +175,7 @@ class PoolLayout(LineLayout):
     def windows(self) -> ScratchpadPlan:
         """The scratchpad with a ring of windows: for each column, that of each segment."""
         plan = _places(self.source.depth, biased=self.biased)
-        self._take_ring(plan, self.shape.window)
+        self._take_ring(plan, self.shape.kernel)
         return plan
 
     @cached_property
@@ -184,7 +184,7 @@ class PoolLayout(LineLayout):
         segments."""
         plan = _places(self.source.depth, biased=self.biased)
         plan.take("combined", self.column_bytes)
-        self._take_ring(plan, 1, most=self.shape.window)
+        self._take_ring(plan, 1, most=self.shape.kernel)
         return plan
 
     def _take_ring(self, plan: ScratchpadPlan, columns: int, most: int = _MOST_LOADS) -> None:
@@ -257,7 +257,7 @@ class PoolLayout(LineLayout):
 
     def generate(self, vault_bits: int | None) -> Program:
         shape = self.shape
-        name = f"pool_{shape.window}x{shape.window}x{shape.channels}x{shape.segments}.s"
+        name = f"pool_{shape.kernel}x{shape.kernel}x{shape.channels}x{shape.segments}.s"
         if self.windows.slots:
             program = _Unrolled(self, vault_bits, self.windows).build().program(name)
             if len(program.words) <= self.instruction_words or not self.columns.slots:
@@ -275,7 +275,7 @@ class _PoolKernel(LineKernel[PoolLayout]):
             layout,
             vault_bits,
             f"Pooling: {shape.width} x {shape.height} x {shape.channels}, "
-            f"{'mean' if shape.mean else 'maximum'} of {shape.window} x {shape.down}, stride "
+            f"{'mean' if shape.mean else 'maximum'} of {shape.kernel} x {shape.down}, stride "
             f"{shape.stride}, {counted(shape.segments, 'segment')}; thesis section 6.2.",
             plan,
             bits=shape.bits,
@@ -416,7 +416,7 @@ class _Unrolled(_PoolKernel, StreamKernel[PoolLayout]):
         done = f"{name}_done"
         w.op("beq", self.load_lines, w.zero, done)
         w.op("mov", self.tmp, self.fill)
-        for across in range(shape.window):
+        for across in range(shape.kernel):
             w.offset(self.tmp1, load_from, across * layout.source.x_step)
             self._load_column(self.tmp, self.tmp1, f"column {across}, ")
         w.offset(load_from, load_from, shape.stride * layout.source.x_step)
@@ -436,9 +436,9 @@ class _Unrolled(_PoolKernel, StreamKernel[PoolLayout]):
                 (across * shape.segments + segment) * layout.column_bytes
                 for segment in range(shape.segments)
             ]
-            for across in range(shape.window)
+            for across in range(shape.kernel)
         ]
-        if shape.segments > 1 or shape.window > 1 or shape.down > 1:
+        if shape.segments > 1 or shape.kernel > 1 or shape.down > 1:
             w.op("set.vl", self.column)
         for segment in range(1, shape.segments):
             for column in columns:
@@ -504,7 +504,7 @@ class _Looped(_PoolKernel):
         w, layout, shape = self.writer, self.layout, self.layout.shape
         w.op("mov", self.load_from, self.window)
         w.offset(self.window, self.window, shape.stride * layout.source.x_step)
-        w.op("li", self.load_left, shape.window)
+        w.op("li", self.load_left, shape.kernel)
         w.op("mov", self.fill, self.ring)
         w.op("mov", self.slot, self.ring)
         w.op("li", self.tmp2, self.plan.slots)
@@ -516,7 +516,7 @@ class _Looped(_PoolKernel):
         self._add_segments()
         w.vector("v.v.max", self.combined, self.slot, self.slot, note="the first column")
         self._next_slot()
-        w.op("li", self.columns, shape.window - 1)
+        w.op("li", self.columns, shape.kernel - 1)
         with w.loop("next_column", self.columns):
             w.op("v.drain")
             self._add_segments()

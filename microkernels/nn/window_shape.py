@@ -30,7 +30,6 @@ A mean is the window's saturating sum times :meth:`PoolShape.reciprocal`, which 
 as long as the sum fits in 16 bits. Bytes, whose sums would not fit, have no mean.
 """
 
-from abc import abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
@@ -80,8 +79,11 @@ class StridedShape:
 
     Attributes:
         width, height, channels: of the map, at least 1 each.
+        kernel: pixels of a window across and down, at least 1.
         stride: pixels from one output's window to the next, at least 1.
-        stride_down: pixels down, if different from across; otherwise None.
+        dilation: pixels from one of a window's to the next, at least 1.
+        kernel_down, stride_down, dilation_down: pixels down, if different from across; otherwise
+            None.
         padding: pixels around the map, fewer than a window's width.
 
     Raises:
@@ -91,25 +93,40 @@ class StridedShape:
     width: int
     height: int
     channels: int
+    kernel: int = 3
+    kernel_down: int | None = None
     stride: int = 1
     stride_down: int | None = None
+    dilation: int = 1
+    dilation_down: int | None = None
     padding: int = 0
 
     def __post_init__(self) -> None:
         CHECK.fields(self)
-        for name in ("width", "height", "channels", "stride"):
+        for name in ("width", "height", "channels", "kernel", "stride", "dilation"):
             CHECK.at_least(name, getattr(self, name), 1)
-        CHECK.at_least("stride_down", self.step_down, 1)
+        for name in ("kernel_rows", "step_down", "gap_down"):
+            CHECK.at_least(name, getattr(self, name), 1)
 
     @property
-    @abstractmethod
+    def kernel_rows(self) -> int:
+        """Pixels of a window down."""
+        return self.kernel_down or self.kernel
+
+    @property
+    def gap_down(self) -> int:
+        """Pixels from one of a window's to the next one down."""
+        return self.dilation_down or self.dilation
+
+    @property
     def across(self) -> int:
-        """Width of a window in pixels."""
+        """Width of a window in pixels, including those between its own."""
+        return (self.kernel - 1) * self.dilation + 1
 
     @property
-    @abstractmethod
     def down(self) -> int:
-        """Height of a window in pixels."""
+        """Height of a window in pixels, including those between its own."""
+        return (self.kernel_rows - 1) * self.gap_down + 1
 
     @property
     def step_down(self) -> int:
@@ -152,10 +169,6 @@ class ConvShape(StridedShape):
 
     Attributes:
         filters: number of filters, at least 1.
-        kernel: pixels across and down per filter, at least 1.
-        kernel_down: pixels down, if different from across; otherwise None.
-        dilation: pixels from one of a window's to the next, at least 1.
-        dilation_down: pixels down, if different from across; otherwise None.
         inner: channels that a filter reads, for a convolution in groups; None: all.
 
     Raises:
@@ -164,15 +177,11 @@ class ConvShape(StridedShape):
     """
 
     filters: int
-    kernel: int = 3
-    kernel_down: int | None = None
-    dilation: int = 1
-    dilation_down: int | None = None
     inner: int | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("filters", "kernel", "kernel_rows", "dilation", "gap_down", "group_channels"):
+        for name in ("filters", "group_channels"):
             CHECK.at_least(name, getattr(self, name), 1)
         self.check_window("a kernel", "an image")
         if self.channels % self.group_channels or self.filters % self.groups:
@@ -180,16 +189,6 @@ class ConvShape(StridedShape):
                 f"groups of {self.group_channels} channels must divide {self.channels} channels, "
                 f"and their number {self.filters} filters"
             )
-
-    @property
-    def kernel_rows(self) -> int:
-        """Pixels down per filter."""
-        return self.kernel_down or self.kernel
-
-    @property
-    def gap_down(self) -> int:
-        """Pixels from one of a window's to the next one down."""
-        return self.dilation_down or self.dilation
 
     @property
     def group_channels(self) -> int:
@@ -206,14 +205,6 @@ class ConvShape(StridedShape):
         """Whether each output is of one pixel, and each pixel has outputs, of all channels."""
         sizes = (self.kernel, self.kernel_rows, self.stride, self.step_down)
         return sizes == (1, 1, 1, 1) and self.groups == 1
-
-    @property
-    def across(self) -> int:
-        return (self.kernel - 1) * self.dilation + 1
-
-    @property
-    def down(self) -> int:
-        return (self.kernel_rows - 1) * self.gap_down + 1
 
     @property
     def macs(self) -> int:
@@ -356,56 +347,45 @@ class PoolShape(StridedShape):
     which includes it.
 
     Attributes:
-        window: pixels across and down, at least 1.
-        window_down: pixels down, if different from across; otherwise None.
         bits: of a number, 16 or 8; channels count elements.
         mean: compute the mean instead of the maximum.
         segments: number of maps to add, at least 1.
 
     Raises:
-        KernelError: a value out of range, a window larger than the padded map, a mean of bytes,
-            or a mean of more than 65,536 pixels, whose reciprocal would be 0.
+        KernelError: a value out of range, a window larger than the padded map, dilation, a mean of
+            bytes, or a mean of more than 65,536 pixels, whose reciprocal would be 0.
     """
 
+    kernel: int = 2
     stride: int = 2
-    window: int = 2
     mean: bool = False
     segments: int = 1
-    window_down: int | None = None
     bits: int = 16
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_bits(self.bits, "mean" if self.scaled else "maximum", ("maximum",))
-        CHECK.at_least("window", self.window, 1)
-        CHECK.at_least("window_down", self.down, 1)
         CHECK.at_least("segments", self.segments, 1)
         self.check_window("a window", "a map")
+        if max(self.dilation, self.gap_down) > 1:
+            raise KernelError("a window of pooling has no pixels between its own")
         if self.segments > 1 and self.padding:
             raise KernelError("maps of several segments can't be padded: padding would be added")
         if self.scaled and not self.reciprocal:
             raise KernelError(
                 f"a mean takes at most {2 << MEAN_FRACTION:,} pixels, not "
-                f"{self.window} x {self.down}"
+                f"{self.kernel} x {self.down}"
             )
-
-    @property
-    def across(self) -> int:
-        return self.window
-
-    @property
-    def down(self) -> int:
-        return self.window_down or self.window
 
     @property
     def scaled(self) -> bool:
         """Whether sums of windows are multiplied by :attr:`reciprocal`."""
-        return self.mean and self.window * self.down > 1
+        return self.mean and self.kernel * self.down > 1
 
     @property
     def reciprocal(self) -> int:
         """One pixel's share of a window, with :data:`MEAN_FRACTION` fraction bits."""
-        pixels = self.window * self.down
+        pixels = self.kernel * self.down
         return ((1 << MEAN_FRACTION) + pixels // 2) // pixels
 
     @property
@@ -440,7 +420,7 @@ def pool(
         total = add(total, segment)
     combine = add if shape.mean else np.maximum
     sides = (
-        (1, shape.out_width, shape.stride, shape.window),
+        (1, shape.out_width, shape.stride, shape.kernel),
         (0, shape.out_height, shape.step_down, shape.down),
     )
     for axis, count, stride, window in sides:

@@ -90,7 +90,7 @@ def _complete(segments: int, channels: int, *, pooled: bool = False) -> PoolShap
     """The step that completes partial sums of a tile of 14 x 14 pixels."""
     window = 2 if pooled else 1
     return PoolShape(
-        width=14, height=14, channels=channels, window=window, stride=window, segments=segments
+        width=14, height=14, channels=channels, kernel=window, stride=window, segments=segments
     )
 
 

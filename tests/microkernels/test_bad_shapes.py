@@ -71,7 +71,7 @@ def lstm(batch: int = 2, **changed: Elements) -> KernelJob:
         (lambda: conv(bias=zeros(7)), "bias must have the shape (8,), not (7,)"),
         (lambda: conv(image=zeros(64, 8, 8)), "image must have the shape (8, 8, 64)"),
         (
-            lambda: pooled(PoolShape(width=9, height=9, channels=20, window=9), room=512),
+            lambda: pooled(PoolShape(width=9, height=9, channels=20, kernel=9), room=512),
             "slices of at most 11 channels",
         ),
         (lambda: pooled(PoolShape(width=4, height=4, channels=3), room=16), "no slice does"),
@@ -107,7 +107,7 @@ def test_what_does_not_fit_is_refused_in_one_line(make: Callable[[], object], me
 
 
 def test_what_is_said_to_fit_does() -> None:
-    shape = PoolShape(width=9, height=9, channels=5, window=9)
+    shape = PoolShape(width=9, height=9, channels=5, kernel=9)
     assert pooled(shape, room=256).expected.shape == (1, 1, 5)
     with pytest.raises(KernelError, match="at most 5 channels"):
         pooled(replace(shape, channels=6), room=256)

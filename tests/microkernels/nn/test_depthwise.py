@@ -93,8 +93,8 @@ def test_the_golden_model_adds_integers(relu: bool) -> None:
         width=9,
         height=8,
         channels=5,
-        across=3,
-        down=2,
+        kernel=3,
+        kernel_down=2,
         stride=2,
         stride_down=1,
         fraction=0,
@@ -105,7 +105,9 @@ def test_the_golden_model_adds_integers(relu: bool) -> None:
 
 
 def test_the_golden_model_rounds_each_product() -> None:
-    shape = DepthwiseShape(width=2, height=1, channels=1, across=2, down=1, fraction=2, relu=False)
+    shape = DepthwiseShape(
+        width=2, height=1, channels=1, kernel=2, kernel_down=1, fraction=2, relu=False
+    )
     arrays = (np.full((1, 2, 1), 1, np.int16), np.full((1, 1, 2), 2, np.int16))
     # Two halves, each rounded up.
     assert depthwise(shape, *arrays, np.zeros(1, np.int16)).tolist() == [[[2]]]
@@ -118,8 +120,8 @@ def shapes(draw: st.DrawFn, bits: int = 16) -> tuple[DepthwiseShape, int, int]:
         width=across + draw(st.integers(0, 9)),
         height=down + draw(st.integers(0, 9)),
         channels=draw(st.integers(1, 40)),
-        across=across,
-        down=down,
+        kernel=across,
+        kernel_down=down,
         stride=draw(st.integers(1, 4)),
         stride_down=draw(st.integers(1, 3)),
         fraction=draw(st.integers(0, 15)),
@@ -210,7 +212,7 @@ def test_networks_have_depthwise_layers(vaults: int) -> None:
 
 
 def test_windows_that_do_not_fit_are_refused() -> None:
-    shape = DepthwiseShape(width=20, height=20, channels=300, across=9, down=9, fraction=0)
+    shape = DepthwiseShape(width=20, height=20, channels=300, kernel=9, fraction=0)
     with pytest.raises(KernelError, match="a window of 9 x 9 pixels of 16 channels does not fit"):
         layer(shape, 16, sharers=1)
     with pytest.raises(KernelError, match="so padding must be 0"):
@@ -222,7 +224,7 @@ def test_windows_that_do_not_fit_are_refused() -> None:
 @pytest.mark.parametrize(
     ("shape", "depth"),
     [
-        (DepthwiseShape(width=64, height=64, channels=8, across=1, down=1, fraction=0), 8),
+        (DepthwiseShape(width=64, height=64, channels=8, kernel=1, fraction=0), 8),
         (DepthwiseShape(width=9, height=513, channels=1, stride=2, stride_down=2, fraction=0), 1),
     ],
     ids=["one pixel", "stride"],

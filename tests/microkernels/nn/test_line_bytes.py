@@ -120,7 +120,7 @@ def test_depthwise_convolutions(case: tuple[DepthwiseShape, int, int], seed: int
 def test_the_depthwise_model_is_the_formula(relu: bool) -> None:
     """Products that are shifted right, rounded and limited one by one, then limited sums."""
     shape = DepthwiseShape(
-        width=5, height=4, channels=3, across=2, down=3, fraction=5, relu=relu, bits=8
+        width=5, height=4, channels=3, kernel=2, kernel_down=3, fraction=5, relu=relu, bits=8
     )
     image, bias = drawn(1, 4, 5, 3, hostile=True), drawn(2, 3)
     taps = drawn(3, 3, 2, 3)
@@ -136,14 +136,14 @@ def test_the_depthwise_model_is_the_formula(relu: bool) -> None:
 
 
 def test_a_maximum_of_bytes_has_padding_of_bytes() -> None:
-    shape = PoolShape(width=3, height=3, channels=1, window=2, padding=1, bits=8)
+    shape = PoolShape(width=3, height=3, channels=1, kernel=2, padding=1, bits=8)
     assert unpack(np.array([shape.around]), 8).tolist() == [-128, -128]
     image = np.full((1, 3, 3, 1), shape.around, np.int16)
     assert np.array_equal(pool(shape, image), np.full((2, 2, 1), shape.around))
 
 
 def test_vectors_of_bytes_have_as_many_numbers() -> None:
-    shape = PoolShape(width=8, height=8, channels=200, window=2, bits=8)
+    shape = PoolShape(width=8, height=8, channels=200, kernel=2, bits=8)
     assert window_fits(shape, 64)
     assert not window_fits(shape, 65)
     maps = drawn(1, 1, 8, 8, 200)
@@ -189,7 +189,7 @@ def test_layers_of_bytes_on_the_verilog() -> None:
     size = {"width": 7, "height": 9, "channels": 10, "bits": 8}
     image = drawn(1, 9, 7, 10)
     jobs = (
-        pool_job(PoolShape(**size, window=3, padding=1), image[np.newaxis], sharers=4),
+        pool_job(PoolShape(**size, kernel=3, padding=1), image[np.newaxis], sharers=4),
         element_job(ElementOperation(function="add", bits=8, relu=True), image, image, sharers=4),
         test_depthwise.layer(DepthwiseShape(**size, fraction=6), 10, sharers=4),
     )

@@ -37,7 +37,7 @@ def shapes(draw: st.DrawFn, segments: int = 8, bits: int = 16) -> PoolShape:
         width=draw(st.integers(least, 9)),
         height=draw(st.integers(least, 9)),
         channels=draw(st.integers(1, 70)),
-        window=window,
+        kernel=window,
         stride=draw(st.integers(1, 4)),
         padding=padding,
         mean=bits == 16 and draw(st.booleans()),
@@ -65,8 +65,8 @@ def test_equals_the_golden_model(
     limit: int,
     seed: int,
 ) -> None:
-    assume(shape.window * depth <= 256)
-    assume(shape.window * shape.window * shape.segments * depth <= 1500)
+    assume(shape.kernel * depth <= 256)
+    assume(shape.kernel * shape.kernel * shape.segments * depth <= 1500)
     job = pool_job(
         shape,
         values(seed, shape.segments, shape.height, shape.width, shape.channels, limit=limit),
@@ -111,8 +111,8 @@ def test_long_windows_equal_the_golden_model(
         width=window + seed % 2 * stride - 2 * padding,
         height=down,
         channels=channels,
-        window=window,
-        window_down=down + 2 * padding,
+        kernel=window,
+        kernel_down=down + 2 * padding,
         stride=stride,
         padding=padding,
         mean=mean,
@@ -135,7 +135,7 @@ def test_long_windows_equal_the_golden_model(
 
 
 def layout(window: int, instruction_words: int) -> PoolLayout:
-    shape = PoolShape(width=window, height=1, channels=1, window=window, window_down=1)
+    shape = PoolShape(width=window, height=1, channels=1, kernel=window, kernel_down=1)
     source = FeatureMap(base=0, width=window, height=1, channels=1, depth=1)
     target = replace(source, base=1 << 16, width=1)
     return PoolLayout(
@@ -161,10 +161,10 @@ def test_programs_have_a_loop_only_where_they_must(instruction_words: int, longe
 @given(shape=shapes(segments=1), seed=st.integers(0, 1 << 20))
 def test_golden_model_is_near_the_reference(shape: PoolShape, seed: int) -> None:
     """A maximum is exact; a mean within half a unit and what its reciprocal lacks."""
-    assume(shape.padding * 2 <= shape.window)
+    assume(shape.padding * 2 <= shape.kernel)
     maps = values(seed, 1, shape.height, shape.width, shape.channels)
     kind = "AveragePool <count_include_pad = 1," if shape.mean else "MaxPool <"
-    window = f"[{shape.window}, {shape.window}]"
+    window = f"[{shape.kernel}, {shape.kernel}]"
     pads = ", ".join([str(shape.padding)] * 4)
     model = onnx.parser.parse_model(
         f"""
@@ -194,12 +194,13 @@ def test_completes_and_pools_partial_sums() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"window": 9}, "a window of 9 does not fit a map of 4 x 4"),
+        ({"kernel": 9}, "a window of 9 does not fit a map of 4 x 4"),
         ({"padding": 2}, "padding must be from 0 to 1"),
         ({"padding": 1, "segments": 2}, "can't be padded"),
         ({"channels": 0}, "channels must be at least 1"),
+        ({"dilation_down": 2, "height": 9}, "no pixels between its own"),
         (
-            {"width": 65537, "height": 1, "window": 65537, "window_down": 1, "mean": True},
+            {"width": 65537, "height": 1, "kernel": 65537, "kernel_down": 1, "mean": True},
             "a mean takes at most 65,536 pixels, not 65537 x 1",
         ),
     ],

@@ -103,10 +103,10 @@ def connected(
         conv(ConvShape(width=2, height=1, channels=300, filters=3, kernel=1)),
         conv(ConvShape(width=1, height=1, channels=1, filters=1, kernel=1)),
         pooling(PoolShape(width=6, height=6, channels=40)),
-        pooling(PoolShape(width=5, height=3, channels=3, window=1, stride=1, segments=5)),
-        pooling(PoolShape(width=7, height=6, channels=9, window=3, padding=1, mean=True)),
+        pooling(PoolShape(width=5, height=3, channels=3, kernel=1, stride=1, segments=5)),
+        pooling(PoolShape(width=7, height=6, channels=9, kernel=3, padding=1, mean=True)),
         # Windows that neither a program without a loop nor the scratchpad holds.
-        pooling(PoolShape(width=301, height=1, channels=2, window=300, window_down=1, stride=1)),
+        pooling(PoolShape(width=301, height=1, channels=2, kernel=300, kernel_down=1, stride=1)),
         connected(300, 21),
         connected(13, 40, 7, others=3),
         connected(1, 1),
