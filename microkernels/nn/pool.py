@@ -55,28 +55,29 @@ from .window_shape import MEAN_FRACTION, PoolShape
 _MOST_LOADS = 16
 
 
-def _column_bytes(shape: PoolShape, depth: int) -> int:
-    """Bytes per column of a window."""
-    return round_up(shape.down * depth * ELEMENT_BYTES, RANGE_BYTES)
+def _scratchpad(
+    shape: PoolShape, depth: int, room: int, *, biased: bool, looped: bool
+) -> ScratchpadPlan:
+    """The scratchpad of ``room`` bytes for slices of ``depth`` channels, with a ring of windows,
+    for each column that of each segment; for a loop with the combined columns so far, and a ring of
+    columns."""
+    pixel = depth * ELEMENT_BYTES
+    column = round_up(shape.down * pixel, RANGE_BYTES)
+    plan = ScratchpadPlan({"constants": 2 * ELEMENT_BYTES, "bias": biased * pixel})
+    plan.take_each("outputs", 2, pixel)
+    columns, most = shape.kernel, _MOST_LOADS
+    if looped:
+        plan.take("combined", column)
+        columns, most = 1, shape.kernel
+    loads = columns * shape.segments
+    plan.take_ring(loads, column, most=min(most, max(2, _MOST_LOADS // loads)), room=room)
+    return plan
 
 
-def _places(depth: int, *, biased: bool) -> ScratchpadPlan:
-    """The threshold and the reciprocal, the bias, and two outputs."""
-    pixel = round_up(depth * ELEMENT_BYTES, RANGE_BYTES)
-    return ScratchpadPlan(
-        {"constants": 2 * ELEMENT_BYTES, "bias": biased * pixel, "outputs": 2 * pixel}
-    )
-
-
-def _fits(shape: PoolShape, depth: int, loads: int, *, biased: bool, scratchpad_bytes: int) -> bool:
-    """Whether a slice's column fits a vector, and ``loads`` of them the scratchpad."""
-    end = _places(depth, biased=biased).used + loads * _column_bytes(shape, depth)
-    return shape.down * depth * packed(shape.bits) <= MAX_VL and end <= scratchpad_bytes
-
-
-def _least(shape: PoolShape) -> int:
-    """Minimum columns that the scratchpad must hold: a window, or one plus what is combined."""
-    return min(shape.kernel * shape.segments, 1 + shape.segments)
+def _fits(shape: PoolShape, depth: int, room: int, *, biased: bool, looped: bool) -> bool:
+    """Whether a slice's column fits a vector, and a slot of the ring the scratchpad."""
+    plan = _scratchpad(shape, depth, room, biased=biased, looped=looped)
+    return shape.down * depth * packed(shape.bits) <= MAX_VL and plan.slots > 0
 
 
 def window_fits(
@@ -88,9 +89,9 @@ def window_fits(
 ) -> bool:
     """Whether slices of ``depth`` channels suit an engine: a window's column fits a vector, and a
     window the scratchpad. If no window of one channel fits, only a column needs to."""
-    fits = partial(_fits, shape, biased=biased, scratchpad_bytes=scratchpad_bytes)
-    window = shape.kernel * shape.segments
-    return fits(depth, window if fits(1, window) else _least(shape))
+    fits = partial(_fits, shape, room=scratchpad_bytes, biased=biased)
+    looped = not fits(depth=1, looped=False)
+    return fits(depth=depth, looped=looped)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,14 +146,9 @@ class PoolLayout(LineLayout):
     @property
     def _fitting(self) -> str:
         """Suggestion for the error message: sizes that fit if the window is too large."""
+        fits = partial(_fits, self.shape, room=self.scratchpad_bytes, biased=self.biased)
         for depth in range(self.source.depth - 1, 0, -1):
-            if _fits(
-                self.shape,
-                depth,
-                _least(self.shape),
-                biased=self.biased,
-                scratchpad_bytes=self.scratchpad_bytes,
-            ):
+            if fits(depth=depth, looped=False) or fits(depth=depth, looped=True):
                 return f"give slices of at most {depth} channels"
         return "no slice does"
 
@@ -161,36 +157,19 @@ class PoolLayout(LineLayout):
         """Elements per column of a window."""
         return self.shape.down * self.source.depth
 
-    @property
-    def column_bytes(self) -> int:
-        """Bytes per column in the scratchpad."""
-        return _column_bytes(self.shape, self.source.depth)
-
-    @property
-    def depth_bytes(self) -> int:
-        """Bytes per pixel in the scratchpad."""
-        return round_up(self.source.depth * ELEMENT_BYTES, RANGE_BYTES)
-
     @cached_property
     def windows(self) -> ScratchpadPlan:
-        """The scratchpad with a ring of windows: for each column, that of each segment."""
-        plan = _places(self.source.depth, biased=self.biased)
-        self._take_ring(plan, self.shape.kernel)
-        return plan
+        """The scratchpad with a ring of windows."""
+        return self._plan(looped=False)
 
     @cached_property
     def columns(self) -> ScratchpadPlan:
-        """The scratchpad with the combined columns so far, and a ring of columns, each in all
-        segments."""
-        plan = _places(self.source.depth, biased=self.biased)
-        plan.take("combined", self.column_bytes)
-        self._take_ring(plan, 1, most=self.shape.kernel)
-        return plan
+        """The scratchpad with the combined columns so far, and a ring of columns."""
+        return self._plan(looped=True)
 
-    def _take_ring(self, plan: ScratchpadPlan, columns: int, most: int = _MOST_LOADS) -> None:
-        loads = columns * self.shape.segments
-        most = min(most, max(2, _MOST_LOADS // loads))
-        plan.take_ring(loads, self.column_bytes, most=most, room=self.scratchpad_bytes)
+    def _plan(self, *, looped: bool) -> ScratchpadPlan:
+        room, depth = self.scratchpad_bytes, self.source.depth
+        return _scratchpad(self.shape, depth, room, biased=self.biased, looped=looped)
 
     @property
     def _lines(self) -> list[tuple[int, int]]:
@@ -307,12 +286,12 @@ class _PoolKernel(LineKernel[PoolLayout]):
         self.combine = "v.v.add" if shape.mean else "v.v.max"
 
     def _begin(self) -> None:
-        w, layout = self.writer, self.layout
+        w = self.writer
         w.op("li", self.tmp, 2)
         w.load(self.threshold, self.constants, self.tmp, note="threshold, reciprocal")
         self._set("fx", MEAN_FRACTION)
-        w.op("li", self.result, self.plan["outputs"])
-        w.op("li", self.stored, self.plan["outputs"] + layout.depth_bytes)
+        w.op("li", self.result, self.plan["outputs0"])
+        w.op("li", self.stored, self.plan["outputs1"])
 
     def _line(self) -> None:
         w = self.writer
@@ -352,7 +331,7 @@ class _PoolKernel(LineKernel[PoolLayout]):
         w, layout = self.writer, self.layout
         for segment in range(layout.shape.segments):
             w.load(slot, base, self.column, note=f"{note}segment {segment}")
-            w.offset(slot, slot, layout.column_bytes)
+            w.offset(slot, slot, self.plan.vector)
             if segment + 1 < layout.shape.segments:
                 w.offset(base, base, layout.segment_step)
 
@@ -430,10 +409,10 @@ class _Unrolled(_PoolKernel, StreamKernel[PoolLayout]):
         w.label(done)
 
     def _output(self) -> None:
-        w, layout, shape = self.writer, self.layout, self.layout.shape
+        w, shape = self.writer, self.layout.shape
         columns = [
             [
-                (across * shape.segments + segment) * layout.column_bytes
+                (across * shape.segments + segment) * self.plan.vector
                 for segment in range(shape.segments)
             ]
             for across in range(shape.kernel)
@@ -494,7 +473,7 @@ class _Looped(_PoolKernel):
     def _add_segments(self) -> None:
         w, layout = self.writer, self.layout
         for segment in range(1, layout.shape.segments):
-            w.offset(self.tmp1, self.slot, segment * layout.column_bytes)
+            w.offset(self.tmp1, self.slot, segment * self.plan.vector)
             w.vector("v.v.add", self.slot, self.slot, self.tmp1)
 
     def _next_slot(self) -> None:
