@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from typing import Literal
 
 from isa.faults import FaultCause
@@ -148,28 +149,25 @@ def bounds_of(studies: Sequence[Study], config: PeConfig, sizes: Sizes) -> tuple
 
     Proved sizes are used, except where they equal the full engine's: there the profile decides.
     """
-    tight = sizes.basis == "tight"
-    scratchpad = _settle(
-        studies,
+    settle = partial(_settle, studies, sizes.basis == "tight")
+    scratchpad = settle(
         "scratchpad_bytes",
         config.scratchpad_bytes,
         lambda study, facts: facts.scratchpad,
         lambda value: _power_of_two(value, _LEAST_SCRATCHPAD),
         FaultCause.SCRATCHPAD_RANGE.name,
-        tight,
     )
-    alignment = _alignment(studies, config, tight)
+    alignment = _alignment(settle, config)
     lengths = [
-        _settle(studies, name, full, _set_by(opcode, start), lambda value: value, guard, tight)
+        settle(name, full, _set_by(opcode, start), lambda value: value, guard)
         for name, full, opcode, start, guard in (
             ("max_vl", config.max_vl, Opcode.SET_VL, START_VL, FaultCause.VECTOR_SETTING.name),
             ("max_mr", config.max_mr, Opcode.SET_MR, START_MR, FaultCause.VECTOR_SETTING.name),
             ("fx", 63, Opcode.SET_FX, START_FX, "none is needed"),
         )
     ]
-    address = _address(studies, config, sizes.address_bits, tight)
-    width = _settle(
-        studies,
+    address = _address(settle, config, sizes)
+    width = settle(
         "register_width",
         config.register_width,
         lambda study, facts: {
@@ -178,28 +176,44 @@ def bounds_of(studies: Sequence[Study], config: PeConfig, sizes: Sizes) -> tuple
         },
         lambda value: max(value, MIN_REGISTER_WIDTH, address.size + 1),
         FaultCause.REGISTER_RANGE.name,
-        tight,
     )
     return (scratchpad, alignment, *lengths, address, width, *_in_flight(studies, config))
 
 
-def _alignment(studies: Sequence[Study], config: PeConfig, tight: bool) -> Bound:
+def _alignment(settle: Callable[..., Bound], config: PeConfig) -> Bound:
     """Alignment of addresses. Since a smaller alignment needs a larger engine, the bound counts the
     positions in a scratchpad word at which accesses may begin."""
-    bound = _settle(
-        studies,
+    bound = settle(
         "scratchpad_alignment",
         WORD_BYTES // config.scratchpad_alignment,
         lambda study, facts: {word: WORD_BYTES // step for word, step in facts.alignment.items()},
         lambda value: max(value, 1),
         f"{FaultCause.SCRATCHPAD_RANGE.name}, {FaultCause.MISALIGNED.name}",
-        tight,
     )
     return replace(
         bound,
         value=WORD_BYTES // max(bound.value, 1),
         size=WORD_BYTES // bound.size,
         full=config.scratchpad_alignment,
+    )
+
+
+def _address(settle: Callable[..., Bound], config: PeConfig, sizes: Sizes) -> Bound:
+    """Bits of an address of memory, also of the launch's parameter."""
+    guard = FaultCause.DRAM_RANGE.name
+    if sizes.address_bits is not None:
+        return Bound(
+            name="address_bits",
+            value=sizes.address_bits,
+            size=sizes.address_bits,
+            full=config.address_bits,
+            basis="given",
+            why="address bits of the memory",
+            guard=guard,
+        )
+    least = _LEAST_ADDRESS_BITS
+    return settle(
+        "address_bits", config.address_bits, _address_bits, lambda value: max(value, least), guard
     )
 
 
@@ -212,48 +226,23 @@ def _set_by(opcode: Opcode, start: int) -> _Needed:
     return needed
 
 
-def _address(
-    studies: Sequence[Study], config: PeConfig, address_bits: int | None, tight: bool
-) -> Bound:
-    """Bits of a DRAM address, also of the launch's parameter."""
-    if address_bits is not None:
-        return Bound(
-            name="address_bits",
-            value=address_bits,
-            size=address_bits,
-            full=config.address_bits,
-            basis="given",
-            why="address bits of the memory",
-            guard=FaultCause.DRAM_RANGE.name,
-        )
-
-    def needed(study: Study, facts: Facts) -> dict[int, int]:
-        ends = {word: (end - 1).bit_length() for word, end in facts.dram.items() if end}
-        if study.profile is not None and facts is study.profile.facts:
-            return ends | {_LAUNCH: study.profile.parameters.bit_length()}
-        # If no instruction reads the parameter, it can be 0.
-        most = study.launch["parameters"][1].bit_length() if study.reads_parameters else 0
-        return ends | {_LAUNCH: most}
-
-    return _settle(
-        studies,
-        "address_bits",
-        config.address_bits,
-        needed,
-        lambda value: max(value, _LEAST_ADDRESS_BITS),
-        FaultCause.DRAM_RANGE.name,
-        tight,
-    )
+def _address_bits(study: Study, facts: Facts) -> dict[int, int]:
+    ends = {word: (end - 1).bit_length() for word, end in facts.dram.items() if end}
+    if study.profile is not None and facts is study.profile.facts:
+        return ends | {_LAUNCH: study.profile.parameters.bit_length()}
+    # If no instruction reads the parameter, it can be 0.
+    most = study.launch["parameters"][1].bit_length() if study.reads_parameters else 0
+    return ends | {_LAUNCH: most}
 
 
 def _settle(
     studies: Sequence[Study],
+    tight: bool,
     name: str,
     full: int,
     needed: _Needed,
     fit: Callable[[int], int],
     guard: str,
-    tight: bool,
 ) -> Bound:
     """The largest size that any study needs, each by proof or profile."""
     chosen: list[tuple[int, str]] = []
@@ -350,20 +339,14 @@ def _waiting(
     least: int,
 ) -> Bound:
     """A size that makes runs wait if they need more."""
-    value, why, guard = least, "no word uses it", ""
-    basis: Basis = "proved"
-    slower = 0.0
-    profiled = []
+    users = []
     for study in studies:
         rows = study.flow.rows
         words = [word for word in study.facts.executed if uses(rows[word])]
         if not words:
             continue
-        in_flight = study.in_flight
-        if in_flight is not None and study.profile is None and not study.steady:
-            # Only proofs count, and other data may take different cycles.
-            in_flight = None
-        if in_flight is None:
+        # Where only proofs count, other data may take different cycles.
+        if study.in_flight is None or (study.profile is None and not study.steady):
             return Bound(
                 name=name,
                 value=full,
@@ -373,27 +356,23 @@ def _waiting(
                 why=f"{study.place(min(words))} uses it; {_no_measure(study)}",
                 remedy=remedy(study, study.varying),
             )
-        slower = max(slower, study.slower)
-        why = f"the fewest with which the runs take {_cycles(slower)}"
-        value = max(value, size_of(*in_flight))
-        if not study.steady:
-            profiled.append(study.name)
-    if profiled:
-        basis, guard = "profiled", "waits: same results, but later"
-    elif studies and why != "no word uses it":
-        why = f"the fewest with which runs take {_cycles(slower)}; data can't change them"
+        users.append((study, size_of(*study.in_flight)))
+    value = max([least, *(size for _, size in users)])
+    cycles = _cycles(max((study.slower for study, _ in users), default=0.0))
+    varying = [study for study, _ in users if not study.steady]
+    why = f"the fewest with which runs take {cycles}; data can't change them"
+    if varying:
+        why = f"the fewest with which the runs take {cycles}"
     return Bound(
         name=name,
         value=value,
         size=min(value, full),
         full=full,
-        basis=basis,
-        why=why,
-        guard=guard,
-        profiled=tuple(profiled),
-        remedy="; ".join(
-            remedy(study, study.varying) for study in studies if study.name in profiled
-        ),
+        basis="profiled" if varying else "proved",
+        why=why if users else "no word uses it",
+        guard="waits: same results, but later" if varying else "",
+        profiled=tuple(study.name for study in varying),
+        remedy="; ".join(remedy(study, study.varying) for study in varying),
     )
 
 
