@@ -48,14 +48,14 @@ class AndGraph:
                 pending += self.gates[(literal >> 1) - self.first_gate]
         return terms
 
-    def cone(self, literals: Iterable[int], known: Container[int] = ()) -> list[int]:
+    def cone(self, literals: Iterable[int], boundary: Container[int] = ()) -> list[int]:
         """The nodes that ``literals`` depend on, ascending, without those that they depend on only
-        through ``known`` ones, which are not in it either."""
+        through those of ``boundary``, which are not in it either."""
         nodes: set[int] = set()
         pending = [literal >> 1 for literal in literals]
         while pending:
             node = pending.pop()
-            if node and node not in nodes and node not in known:
+            if node and node not in nodes and node not in boundary:
                 nodes.add(node)
                 if node >= self.first_gate:
                     pending += (literal >> 1 for literal in self.gates[node - self.first_gate])
