@@ -10,7 +10,7 @@ from isa.iss.simulator import Simulator
 from pe.config import PeConfig
 from support.errors import VipError, clipped
 from vip.debugging.timeline import Timeline
-from vip.debugging.views import element_type, listed
+from vip.debugging.views import element_type
 from vip.progress import silent
 
 _PAGE = 1 << 16
@@ -154,15 +154,13 @@ class Workbench:
         if not self.program.words:
             raise PageError("there is no instruction in the program")
         self._data = data
-        self._memory = memory_of(data)
-        self._run = Timeline(self.program, self._memory, config.limits, 0, silent)
+        self._run = Timeline(self.program, memory_of(data), config.limits, 0, silent)
         self._shown = tuple(self._run.simulator.registers)
 
     def listing(self) -> list[dict[str, object]]:
         """The words with their source."""
-        words = range(len(self.program.words))
-        lines = listed(self.program, words, self._run.simulator.pc, self._run.breakpoints)
-        return [word.to_json() for word in lines]
+        words = self._run.listing(range(len(self.program.words)))
+        return [word.to_json() for word in words]
 
     def toggle(self, address: int) -> None:
         """Set the breakpoint at word ``address``, or remove it."""
@@ -219,15 +217,11 @@ class Workbench:
 
     def _matrix(self, space: Space, start: int, kind: str) -> list[dict[str, Any]]:
         chosen = element_type(kind)
-        pad = self._run.simulator.scratchpad
-        size = self._memory.size if space == "memory" else pad.size
+        size = self._run.size(space)
         if not 0 <= start < size:
             raise PageError(f"{start:#x} is outside the {space}, which ends at {size - 1:#x}")
         length = min(_SHOWN, size - start) // chosen.size * chosen.size
-        if space == "memory":
-            data = self._memory.read(start, length)
-        else:
-            data = pad[start : start + length].tobytes()
+        data = self._run.content(space, start, length)
         rows = []
         for offset in range(0, length, _COLUMN_BYTES):
             part = chosen.numbers(data[offset : offset + _COLUMN_BYTES])

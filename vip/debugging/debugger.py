@@ -5,7 +5,6 @@ from bisect import bisect_right
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
 from numpy.typing import NDArray
 
 from isa.accesses import Space
@@ -19,7 +18,7 @@ from vip.programs import LIMIT, fill, load_program, memory_contents
 from vip.progress import Progress, silent
 
 from .timeline import Timeline
-from .views import DebugError, ElementType, Kind, ListedWord, Matrix, Point, Stop, listed
+from .views import DebugError, ElementType, Kind, ListedWord, Matrix, Point, Stop
 
 _CHECK = Checks(DebugError)
 _NUMBER = re.compile(r"0x[0-9a-fA-F]{1,16}|[0-9]{1,20}")
@@ -128,12 +127,7 @@ class Debugger:
 
     def _extent(self, space: Space, start: int, size: int) -> None:
         """Refuse bytes outside ``space``."""
-        run = self._run.simulator
-        limit = {
-            "scratchpad": run.scratchpad.size,
-            "memory": self._image.size,
-            "register": len(run.registers),
-        }[space]
+        limit = self._run.size(space)
         if size < 1:
             raise DebugError(f"{size} bytes of the {space}: at least 1 is needed")
         if start < 0 or start + size > limit:
@@ -266,7 +260,7 @@ class Debugger:
     def _word(self, pc: int) -> ListedWord | None:
         if not 0 <= pc < len(self.program.words):
             return None
-        return listed(self.program, [pc], pc, self._run.breakpoints)[0]
+        return self._run.listing([pc])[0]
 
     # Views.
 
@@ -297,10 +291,7 @@ class Debugger:
             raise DebugError(f"{rows}x{columns}: a matrix has 1 to {_MOST_ELEMENTS} elements")
         size = rows * columns * kind.size
         self._extent(space, start, size)
-        if space == "memory":
-            data = self._image.read(start, size)
-        else:
-            data = np.asarray(self._run.simulator.scratchpad[start : start + size]).tobytes()
+        data = self._run.content(space, start, size)
         return Matrix(space, start, kind, kind.numbers(data).reshape(rows, columns))
 
     def listing(self, place: str | None = None, count: int = 8) -> tuple[ListedWord, ...]:
@@ -315,8 +306,7 @@ class Debugger:
         _CHECK.at_least("words", count, 1)
         pc, words = self._run.simulator.pc, len(self.program.words)
         first = min(max(0, pc - _BEFORE), words - 1) if place is None else self.place(place)
-        chosen = range(first, min(first + count, words))
-        return listed(self.program, chosen, pc, self._run.breakpoints)
+        return self._run.listing(range(first, min(first + count, words)))
 
 
 def debug(

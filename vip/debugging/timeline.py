@@ -6,9 +6,10 @@ earlier time, undo stores back to the last checkpoint before it, and execute aga
 (docs/decisions/machine.md).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from isa.accesses import Access, accesses
+from isa.accesses import Access, Space, accesses
 from isa.image import DramImage
 from isa.iss.simulator import Simulator
 from isa.iss.state import Operation, ProcessorState
@@ -18,7 +19,7 @@ from isa.run import EngineEnd
 from isa.table import Instruction
 from vip.progress import Progress
 
-from .views import Hit, Point
+from .views import Hit, ListedWord, Point, listed
 
 #: Instructions from a checkpoint to the next.
 INTERVAL = 10_000
@@ -87,6 +88,25 @@ class Timeline:
     def executed(self) -> set[str]:
         """Keys of all instructions that were ever executed, also on the way back."""
         return self._executed | self.simulator.executed.keys()
+
+    def size(self, space: Space) -> int:
+        """Bytes of the scratchpad or of the memory, or number of registers."""
+        if space == "memory":
+            return self._memory.size
+        engine = self.simulator
+        return len(engine.registers) if space == "register" else engine.scratchpad.size
+
+    def content(self, space: Space, start: int, size: int) -> bytes:
+        """Bytes of the scratchpad or of the memory; all eight of the register number ``start``."""
+        if space == "register":
+            return self.simulator.registers[start].to_bytes(8, "little")
+        if space == "memory":
+            return self._memory.read(start, size)
+        return self.simulator.scratchpad[start : start + size].tobytes()
+
+    def listing(self, addresses: Sequence[int]) -> tuple[ListedWord, ...]:
+        """The words of the program at ``addresses``."""
+        return listed(self._program, addresses, self.simulator.pc, self.breakpoints)
 
     def forward(self, until: int) -> bool:
         """Execute until time ``until`` is reached, a point is met, or the program ends.
@@ -222,10 +242,10 @@ class Timeline:
             touched = find()
             if stores:
                 self._keep(touched[0], state.memory_bytes)
-            met = self._met(state, touched) if watchpoints else ()
+            met = self._met(touched) if watchpoints else ()
             following = operation()
             for watch, wrote, before in met:
-                hits.append(Hit(watch.number, address, wrote, before, self._bytes(state, watch)))
+                hits.append(Hit(watch.number, address, wrote, before, self._watched(watch)))
             return following
 
         return observed
@@ -234,9 +254,7 @@ class Timeline:
         if target.start + target.size <= memory_bytes:
             self._stores.append((target.start, self._memory.read(target.start, target.size)))
 
-    def _met(
-        self, state: ProcessorState, touched: tuple[Access, ...]
-    ) -> list[tuple[Point, bool, bytes]]:
+    def _met(self, touched: tuple[Access, ...]) -> list[tuple[Point, bool, bytes]]:
         met = []
         for watch in self.watchpoints.values():
             assert watch.space is not None
@@ -247,12 +265,9 @@ class Timeline:
                 and watch.concerns(access.writes)
             }
             if kinds:
-                met.append((watch, True in kinds, self._bytes(state, watch)))
+                met.append((watch, True in kinds, self._watched(watch)))
         return met
 
-    def _bytes(self, state: ProcessorState, watch: Point) -> bytes:
-        if watch.space == "register":
-            return state.registers[watch.start].to_bytes(8, "little")
-        if watch.space == "memory":
-            return self._memory.read(watch.start, watch.size)
-        return bytes(state.scratchpad[watch.start : watch.start + watch.size])
+    def _watched(self, watch: Point) -> bytes:
+        assert watch.space is not None
+        return self.content(watch.space, watch.start, watch.size)
