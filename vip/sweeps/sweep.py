@@ -123,11 +123,17 @@ def sweep(
             return [_objectives(one, specification) for one in learned]
 
         explore(specification, measure)
+    result = _result(specification, rows, counts)
+    _write(result, Path(output))
+    return result
+
+
+def _result(specification: Specification, rows: list[Row], counts: Counter[str]) -> SweepResult:
     summarised = summaries(rows, tuple(specification.vary))
     best = winner(summarised, specification.objectives)
     if best is None:
         raise SweepError(f"no configuration has a result; the first: {rows[0]['message']}")
-    result = SweepResult(
+    return SweepResult(
         specification=specification,
         rows=rows,
         configurations=summarised,
@@ -136,8 +142,6 @@ def sweep(
         measured=counts["measured"],
         kept=counts["kept"],
     )
-    _write(result, Path(output))
-    return result
 
 
 def _results(
