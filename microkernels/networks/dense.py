@@ -59,12 +59,10 @@ def _flat_order(source: StoredMaps, *, in_place: bool) -> NDArray[np.int64]:
     index = index.transpose(1, 2, 0)
     order: list[NDArray[np.int64]] = []
     for _, _, owned in source.holders(0):
-        for channel in range(owned.channel, owned.channel + owned.channels, source.depth):
-            last = min(channel + source.depth, owned.channel + owned.channels)
-            part = index[
-                owned.y : owned.y + owned.height, owned.x : owned.x + owned.width, channel:last
-            ]
-            fill = source.depth - (last - channel)
+        of_owner = index[owned.slices()]
+        for channel in range(0, owned.channels, source.depth):
+            part = of_owner[..., channel : channel + source.depth]
+            fill = source.depth - part.shape[-1]
             part = np.pad(part, ((0, 0), (0, 0), (0, fill)), constant_values=-1)
             if in_place and order:
                 gap = -len(order[-1]) % (COLUMN_BYTES // ELEMENT_BYTES)
@@ -110,7 +108,6 @@ class Dense(SumLayer, KernelLayer):
 
     reads_regions = False
     holds_inputs = True
-    has_tiles = False
 
     outputs: int
 

@@ -261,9 +261,11 @@ class MapLayer(KernelLayer):
     layouts: ClassVar[Callable[..., Any]]
 
     def covers(self, before: LayerPlan, plan: LayerPlan, vaults: int) -> bool:
-        if not before.layer.has_tiles:
-            return False
-        if before.cut.images != plan.cut.images or before.out_depth != plan.depth:
+        if (
+            before.layer.holds_inputs
+            or before.cut.images != plan.cut.images
+            or before.out_depth != plan.depth
+        ):
             return False
         return inside(before.cut, plan.cut, plan.windows[0], vaults)
 

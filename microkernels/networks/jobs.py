@@ -246,7 +246,8 @@ class NetworkLayout:
             inside=self.inputs[reader] if reader is not None else None,
         )
         if reader is None:
-            start = plan.layer.written_from(self._times[name])
+            # Moves alone write the map of a layer without a step, and the host that of a source.
+            start = self._times[name] - (plan.layer.step is None) if plan.layer.computed else 0
             life = self._life(start, self._last_use(name))
             maps = replace(maps, offsets=self._tiles(maps, life))
         self.outputs[name] = maps

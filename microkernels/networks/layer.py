@@ -258,10 +258,9 @@ class Layer(ABC):
     #: The layer reads regions of maps through windows; otherwise its own moves provide what it
     #: reads.
     reads_regions: ClassVar[bool] = True
-    #: The step has places for its inputs, which must be known before the moves.
+    #: The step has places for its inputs, which must be known before the moves; its output has a
+    #: place of its own, too, outside the maps that its readers read.
     holds_inputs: ClassVar[bool] = False
-    #: Its output may be a part of the map that its only reader reads.
-    has_tiles: ClassVar[bool] = True
     #: Its output has the same slices as its sources.
     keeps_slices: ClassVar[bool] = False
     #: Its output and its sources have one slice each.
@@ -434,10 +433,6 @@ class Layer(ABC):
     ) -> LayerPlan:
         """The plan, including what depends on the places of its sources."""
         return plan
-
-    def written_from(self, time: int) -> int:
-        """First time at which its map is written if it runs at ``time``, after its moves."""
-        return time
 
     def moves(self, step: LayerStep, vault: int) -> list[Move]:
         """The moves of a vault for the layer.

@@ -104,6 +104,16 @@ class MapRegion(NamedTuple):
     height: int
     channels: int
 
+    def slices(self, x: int = 0, y: int = 0, channel: int = 0) -> tuple[slice, slice, slice]:
+        """Where the region is in an array of rows, columns and channels whose first element is the
+        map's at ``x``, ``y``, ``channel``."""
+        top, left, first = self.y - y, self.x - x, self.channel - channel
+        return (
+            slice(top, top + self.height),
+            slice(left, left + self.width),
+            slice(first, first + self.channels),
+        )
+
     def common(self, other: "MapRegion") -> "MapRegion | None":
         """The intersection of both; None: empty."""
         if not (
@@ -493,17 +503,11 @@ class StoredMaps:
         sides = ((above, below), (before, after))
         padded = np.pad(images, ((0, 0), *sides, (0, 0)), constant_values=windows.around)
         for vault, region in regions.items():
-            top, left = region.y + above, region.x + before
             for round_ in range(self.rounds):
                 number = self.image(vault, round_)
                 if number is None:
                     continue
-                values = padded[
-                    number,
-                    top : top + region.height,
-                    left : left + region.width,
-                    region.channel : region.channel + region.channels,
-                ]
+                values = padded[number][region.slices(-before, -above)]
                 fill = self.whole.channels - region.channels
                 values = np.pad(values, ((0, 0), (0, 0), (0, fill)))
                 self.map(vault, round_).store(memory, values)
@@ -534,11 +538,5 @@ class StoredMaps:
                 tile = self.tile(vault)
                 assert tile is not None
                 elements = self.map(vault, round_).load(memory)
-                top, left = owned.y - tile.y, owned.x - tile.x
-                values[
-                    image,
-                    owned.y : owned.y + owned.height,
-                    owned.x : owned.x + owned.width,
-                    owned.channel : owned.channel + owned.channels,
-                ] = elements[top : top + owned.height, left : left + owned.width, : owned.channels]
+                values[image][owned.slices()] = elements[owned.slices(*tile[:3])]
         return values

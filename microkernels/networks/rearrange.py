@@ -61,9 +61,6 @@ class Source(Layer):
     def output(self, sources: Sequence[tuple[str, MapSize]]) -> MapSize:
         return self.size
 
-    def written_from(self, time: int) -> int:
-        return 0
-
     def integer(
         self, plan: LayerPlan, sources: Sequence[Elements], weights: Weights | None
     ) -> Elements:
@@ -123,9 +120,6 @@ class Rearrange(Layer):
         # The complete tile, from all sources together; single elements take as long as pieces.
         return _SCATTERED * plan.tile.elements * plan.rounds(work.batch) // inputs
 
-    def written_from(self, time: int) -> int:
-        return time - 1
-
     def moves(self, step: LayerStep, vault: int) -> list[Move]:
         sources = tuple(source for source in step.sources if source is not None)
         constants = [step.constant(value, vault) for value in (0, LOWEST)]
@@ -166,12 +160,7 @@ def owned_addresses(source: StoredMaps, image: int) -> _Addresses:
         tile = source.tile(holder)
         assert tile is not None
         in_tile = _addresses(source.map(holder, round_))
-        top, left = owned.y - tile.y, owned.x - tile.x
-        addresses[
-            owned.y : owned.y + owned.height,
-            owned.x : owned.x + owned.width,
-            owned.channel : owned.channel + owned.channels,
-        ] = in_tile[top : top + owned.height, left : left + owned.width, : owned.channels]
+        addresses[owned.slices()] = in_tile[owned.slices(*tile[:3])]
     return addresses
 
 
@@ -201,11 +190,7 @@ def _rearrange_moves(
     if tile is None:
         return moves
     size = target.size
-    chosen = index.reshape(size.height, size.width, size.channels)[
-        tile.y : tile.y + tile.height,
-        tile.x : tile.x + tile.width,
-        tile.channel : tile.channel + tile.channels,
-    ].ravel()
+    chosen = index.reshape(size.height, size.width, size.channels)[tile.slices()].ravel()
     for round_ in range(target.rounds):
         image = target.image(vault, round_)
         if image is None:

@@ -54,7 +54,6 @@ class Recurrent(KernelLayer):
 
     reads_regions = False
     holds_inputs = True
-    has_tiles = False
     has_weights = True
     input_refused = "a recurrent layer can't take the network's input; use a layer that copies it"
 
