@@ -511,6 +511,7 @@ def network_job(
     machine = engines or ChipEngines()
     plan = plan_network(network, batch=batch, engines=machine)
     layout = NetworkLayout(plan, keep=keep)
+    results = layout.results
 
     def prepare(memory: Writable) -> None:
         if not again:
@@ -518,11 +519,15 @@ def network_job(
         layout.store_images(memory, images, inputs)
 
     def outputs(memory: Readable) -> Elements:
-        return np.concatenate([layout.load(memory, name).ravel() for name in layout.results])
+        return np.concatenate([layout.load(memory, name).ravel() for name in results])
 
     def model() -> Elements:
-        maps = activations(layout.plan, weights, images, further=inputs)
-        return np.concatenate([maps[name].ravel() for name in layout.results])
+        maps = {
+            layer.name: result.elements.ravel()
+            for layer, result in activations(layout.plan, weights, {INPUT: images, **inputs})
+            if layer.name in results
+        }
+        return np.concatenate([maps[name] for name in results])
 
     return NetworkJob(
         name="network",

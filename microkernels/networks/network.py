@@ -193,6 +193,15 @@ class Network:
                 users[source] = (*users.get(source, ()), LayerInput(layer.name, number))
         return users
 
+    @cached_property
+    def last_reads(self) -> Mapping[str, set[str]]:
+        """Name of each layer -> maps that it reads and no later one does."""
+        last = {source: layer.name for layer in self.layers for source in self.sources[layer.name]}
+        by_layer: dict[str, set[str]] = {layer.name: set() for layer in self.layers}
+        for source, reader in last.items():
+            by_layer[reader].add(source)
+        return by_layer
+
     def users(self, name: str) -> tuple[LayerInput, ...]:
         """Layer inputs that take the output of ``name``, which may be :data:`INPUT`."""
         return self._users.get(name, ())

@@ -11,16 +11,17 @@ gives the order of additions, so the golden model is that of a plan.
 """
 
 from bisect import insort
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import inf
+from typing import NamedTuple
 
 from isa.table import MAX_VL
 from isa.timing import WORD_BYTES
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.feature_map import COLUMN_BYTES, round_up
-from microkernels.common.fixed_point import ELEMENT_BYTES, Elements
+from microkernels.common.fixed_point import ELEMENT_BYTES, Elements, count_saturation
 from microkernels.runtime.ring import ChipEngines
 from support.errors import counted
 
@@ -383,43 +384,50 @@ def plan_network(network: Network, *, batch: int = 1, engines: ChipEngines) -> N
     return NetworkPlan(network=network, batch=batch, engines=engines, layers=chosen, moves=moves)
 
 
+class Activation(NamedTuple):
+    """The output of a layer, bit-exact.
+
+    Attributes:
+        elements: batch x height x width x channels.
+        saturated: number of values that were limited on the way.
+        beyond: number of a curve's arguments outside its range.
+    """
+
+    elements: Elements
+    saturated: int
+    beyond: int
+
+
 def activations(
-    plan: NetworkPlan,
-    weights: Mapping[str, Weights],
-    images: Elements,
-    progress: Callable[[str], None] | None = None,
-    further: Mapping[str, Elements] | None = None,
-) -> dict[str, Elements]:
-    """Outputs of all layers, bit-exact, with sums in the order given by ``plan``.
+    plan: NetworkPlan, weights: Mapping[str, Weights], inputs: Mapping[str, Elements]
+) -> Iterator[tuple[Layer, Activation]]:
+    """Outputs of the computed layers, in order, with sums in the order given by ``plan``. Maps that
+    no later layer reads are dropped.
 
     Parameters:
         plan: of a layout (:attr:`microkernels.networks.jobs.NetworkLayout.plan`).
         weights: by layer.
-        images: batch x height x width x channels elements.
-        progress: called with the name of each layer before it is computed.
-        further: values of :class:`microkernels.networks.network.Source` layers, by name.
-
-    Returns:
-        batch x height x width x channels elements of each computed layer.
+        inputs: batch x height x width x channels elements of the network's input and of
+            :class:`microkernels.networks.network.Source` layers, by name.
 
     Raises:
         KernelError: arrays of another shape, or values beyond 16 bits.
     """
-    network = plan.network
-    maps = {INPUT: images, **(further or {})}
-    computed = [layer for layer in network.layers if layer.computed]
-    for layer in computed:
-        if progress is not None:
-            progress(layer.name)
-        sources = [maps[source] for source in network.sources[layer.name]]
-        maps[layer.name] = activation(plan, layer, weights.get(layer.name), sources)
-    return {layer.name: maps[layer.name] for layer in computed}
+    network, maps = plan.network, dict(inputs)
+    for layer in network.layers:
+        if layer.computed:
+            sources = [maps[source] for source in network.sources[layer.name]]
+            result = activation(plan, layer, weights.get(layer.name), sources)
+            maps[layer.name] = result.elements
+            yield layer, result
+            for name in network.last_reads[layer.name]:
+                del maps[name]
 
 
 def activation(
     plan: NetworkPlan, layer: Layer, weights: Weights | None, sources: Sequence[Elements]
-) -> Elements:
-    """Output of one layer computed from those of its sources; parameters and result as for
+) -> Activation:
+    """Output of one layer computed from those of its sources; parameters as for
     :func:`activations`.
 
     Parameters:
@@ -427,5 +435,7 @@ def activation(
         weights: of the layer; None: it has no weights.
     """
     size = plan.network.sizes[layer.name]
-    outputs = layer.integer(plan.layers[layer.name], sources, weights)
-    return outputs.reshape(-1, size.height, size.width, size.channels)
+    with count_saturation() as count:
+        outputs = layer.integer(plan.layers[layer.name], sources, weights)
+    elements = outputs.reshape(-1, size.height, size.width, size.channels)
+    return Activation(elements, count(), layer.beyond(sources[0]))

@@ -22,14 +22,13 @@ from microkernels.common.fixed_point import (
     Elements,
     Reals,
     as_elements,
-    count_saturation,
     real_of,
 )
 from microkernels.networks.curves import has_pole
 from microkernels.networks.jobs import NetworkLayout
 from microkernels.networks.network import INPUT, Layer, Network
 from microkernels.networks.parameters import Fractions, Weights
-from microkernels.networks.plan import activation
+from microkernels.networks.plan import Activation, activation, activations
 from microkernels.networks.rows import NORMAL_BITS
 
 from .errors import ModelError
@@ -196,14 +195,6 @@ class MapReport:
     beyond: int = 0
 
 
-class _Golden(NamedTuple):
-    """Outputs of a layer on the golden model, and fields of :class:`MapReport`."""
-
-    elements: Elements
-    saturated: int
-    beyond: int
-
-
 class Calibration:
     """A model with its fraction bits, all of them chosen.
 
@@ -256,13 +247,6 @@ class Calibration:
         self._fractions = self._fitting()
         self._weight_limits = self._largest_fractions()
         reports, self.outputs = self._choose()
-        self.maps = tuple(self._on_all_images(reports))
-        for report in self.maps:
-            if report.saturated and report.layer in model.exact:
-                raise ModelError(
-                    f"node {report.node}: partial sums of its integers need more than the 16 bits "
-                    "of elements; end the model in real numbers, by Cast"
-                )
         layers, self.weights = [], dict[str, Weights]()
         for layer in model.network.layers:
             scaled, parameters = (layer, None)
@@ -272,6 +256,13 @@ class Calibration:
             if parameters is not None:
                 self.weights[layer.name] = parameters
         self.network: Network = replace(model.network, layers=tuple(layers))
+        self.maps = tuple(self._on_all_images(reports))
+        for report in self.maps:
+            if report.saturated and report.layer in model.exact:
+                raise ModelError(
+                    f"node {report.node}: partial sums of its integers need more than the 16 bits "
+                    "of elements; end the model in real numbers, by Cast"
+                )
         self.constants = self._elements(model.constants, self.formats)
 
     @property
@@ -415,8 +406,6 @@ class Calibration:
         network = model.network
         formats = self._possible()
         values = self._elements(self._samples, formats)
-        used = {INPUT: len(network.users(INPUT))}
-        used |= {layer.name: len(network.users(layer.name)) for layer in network.layers}
         decided: set[str] = set()
         reports = []
         ends = {port.layer for port in model.outputs}
@@ -455,40 +444,30 @@ class Calibration:
                     beyond=golden.beyond,
                 )
             )
-            for source in network.sources[layer.name]:
-                used[source] -= 1
-                if not used[source] and source not in self._samples:
-                    del values[source]
+            for source in network.last_reads[layer.name] - self._samples.keys():
+                del values[source]
         return worst, reports, outputs
 
     def _on_all_images(self, reports: list[MapReport]) -> list[MapReport]:
         """Reports whose counts of saturated values and of arguments beyond a function's range also
         include the images outside the search."""
-        network = self.model.network
-        last = {source: layer for layer in network.layers for source in network.sources[layer.name]}
         rest = np.setdiff1d(np.arange(len(self._every[INPUT])), self.images)
         counts = {report.layer: report for report in reports}
+        plan = replace(self._layout.plan, network=self.network)
         for first in range(0, len(rest), _SEARCH_IMAGES):
             numbers = rest[first : first + _SEARCH_IMAGES]
             values = self._elements(
                 {name: real[numbers] for name, real in self._every.items()}, self.formats
             )
-            for layer in network.layers:
-                if layer.name in self._every:
-                    continue
-                sources = network.sources[layer.name]
-                golden = self._golden(layer, [values[source] for source in sources], self.formats)
+            for layer, result in activations(plan, self.weights, values):
                 before = counts[layer.name]
+                saturated = 0 if harmless(layer, self._operands) else result.saturated
                 counts[layer.name] = replace(
                     before,
-                    saturated=before.saturated + golden.saturated,
-                    elements=before.elements + golden.elements.size,
-                    beyond=before.beyond + golden.beyond,
+                    saturated=before.saturated + saturated,
+                    elements=before.elements + result.elements.size,
+                    beyond=before.beyond + result.beyond,
                 )
-                values[layer.name] = golden.elements
-                for source in set(sources):
-                    if last[source] is layer:
-                        del values[source]
         return list(counts.values())
 
     def _elements(self, maps: Mapping[str, Reals], formats: Formats) -> dict[str, Elements]:
@@ -497,12 +476,10 @@ class Calibration:
             name: as_elements(real, formats[name].output, bits[name]) for name, real in maps.items()
         }
 
-    def _golden(self, layer: Layer, sources: list[Elements], formats: Formats) -> _Golden:
+    def _golden(self, layer: Layer, sources: list[Elements], formats: Formats) -> Activation:
         layer, parameters = with_fractions(self.model, formats, layer)
-        with count_saturation() as count:
-            elements = activation(self._layout.plan, layer, parameters, sources)
-        saturated = 0 if harmless(layer, self._operands) else count()
-        return _Golden(elements, saturated, layer.beyond(sources[0]))
+        result = activation(self._layout.plan, layer, parameters, sources)
+        return result._replace(saturated=0) if harmless(layer, self._operands) else result
 
     def _search(
         self, layer: Layer, sources: list[Elements], real: Reals, formats: Formats

@@ -154,9 +154,6 @@ def real_layers(
         return integers if bits[name] > BYTE_BITS else np.clip(integers, _BYTES.min, _BYTES.max)
 
     maps = {name: stepped(name, values) for name, values in inputs.items()}
-    last = {
-        source: layer.name for layer in network.layers for source in network.sources[layer.name]
-    }
     for layer in network.layers:
         if not layer.computed:
             continue
@@ -164,9 +161,8 @@ def real_layers(
         values = layer.real(sources, network.sizes[layer.name], model)
         maps[layer.name] = stepped(layer.name, values)
         yield layer, maps[layer.name]
-        for source in network.sources[layer.name]:
-            if source != INPUT and last[source] == layer.name:
-                maps.pop(source, None)
+        for source in network.last_reads[layer.name]:
+            del maps[source]
 
 
 def with_norms(model: MappedModel, inputs: Mapping[str, Reals]) -> MappedModel:

@@ -15,7 +15,6 @@ from microkernels.common.fixed_point import (
     Elements,
     Reals,
     as_elements,
-    count_saturation,
     real_of,
 )
 from microkernels.networks.jobs import NetworkJob, NetworkLayout, network_job
@@ -136,42 +135,30 @@ def golden_outputs(
     elements = elements_of(compiled, inputs)
     images = len(elements[INPUT])
     results: dict[str, list[Elements]] = {port.tensor: [] for port in compiled.outputs}
-    saturated = _limited(compiled, inputs)
-    beyond: Counter[str] = Counter()
-    layer, before = "", 0
+    saturated, beyond = Counter(_limited(compiled, inputs)), Counter[str]()
     operands = logistic_operands(compiled.network)
-    ignored = {
-        candidate.name for candidate in compiled.network.layers if harmless(candidate, operands)
-    }
-    with count_saturation() as count:
-
-        def begins(name: str) -> None:
-            nonlocal layer, before
-            if count() > before and layer not in ignored:
-                saturated[layer] = saturated.get(layer, 0) + count() - before
-            layer, before = name, count()
-
-        state = zero_state(compiled, compiled.carry)
-        step = 1 if compiled.carry else _AT_A_TIME
-        for first in range(0, images, step):
-            progress("golden model (images)", first, images)
-            part = {name: values[first : first + step] for name, values in elements.items()}
-            part |= state
-            size = len(part[INPUT])
-            numbers = np.arange(first, first + size)
-            for name, values in compiled.constants.items():
-                part[name] = of_images(values, numbers)
-            first_map = part.pop(INPUT)
-            activated = activations(plan, compiled.weights, first_map, begins, further=part)
-            begins("")
-            beyond.update(_beyond(compiled, {INPUT: first_map, **part, **activated}))
-            for port in compiled.outputs:
-                results[port.tensor].append(activated[port.layer])
-            state = carried_elements(
-                compiled, compiled.carry, compiled.fractions, compiled.network.bits, activated
-            )
+    wanted = {port.layer for port in compiled.outputs}
+    state = zero_state(compiled, compiled.carry)
+    step = 1 if compiled.carry else _AT_A_TIME
+    for first in range(0, images, step):
+        progress("golden model (images)", first, images)
+        part = {name: values[first : first + step] for name, values in elements.items()}
+        part |= state
+        numbers = np.arange(first, first + len(part[INPUT]))
+        part |= {name: of_images(values, numbers) for name, values in compiled.constants.items()}
+        activated: dict[str, Elements] = {}
+        for layer, result in activations(plan, compiled.weights, part):
+            saturated[layer.name] += 0 if harmless(layer, operands) else result.saturated
+            beyond[layer.name] += result.beyond
+            if layer.name in wanted:
+                activated[layer.name] = result.elements
+        for port in compiled.outputs:
+            results[port.tensor].append(activated[port.layer])
+        state = carried_elements(
+            compiled, compiled.carry, compiled.fractions, compiled.network.bits, activated
+        )
     maps = {name: np.concatenate(parts) for name, parts in results.items()}
-    return _reals(compiled, maps), saturated, dict(+beyond)
+    return _reals(compiled, maps), dict(+saturated), dict(+beyond)
 
 
 def _limited(compiled: CompiledModel, inputs: Mapping[str, Reals]) -> dict[str, int]:
@@ -189,16 +176,6 @@ def _limited(compiled: CompiledModel, inputs: Mapping[str, Reals]) -> dict[str, 
             over = (values < ends[0] - step / 2) | (values >= ends[1] + step / 2)
             counts[port.tensor] = int(np.count_nonzero(over))
     return {name: count for name, count in counts.items() if count}
-
-
-def _beyond(compiled: CompiledModel, maps: Mapping[str, Elements]) -> dict[str, int]:
-    """Arguments of each function beyond its range."""
-    sources = compiled.network.sources
-    return {
-        layer.name: layer.beyond(maps[sources[layer.name][0]])
-        for layer in compiled.network.layers
-        if layer.computed
-    }
 
 
 def _reals(compiled: CompiledModel, maps: Mapping[str, Elements]) -> dict[str, Reals]:
@@ -256,11 +233,14 @@ def compiled_job(
     return job
 
 
-def model_jobs(compiled: CompiledModel, inputs: Mapping[str, Elements]) -> Iterator[NetworkJob]:
+def model_jobs(
+    compiled: CompiledModel, inputs: Mapping[str, Elements], *, apart: bool = False
+) -> Iterator[NetworkJob]:
     """The jobs of images, a batch each, to run in order on one memory.
 
     Parameters:
         inputs: images of each input, by its layer.
+        apart: each job runs on a memory of its own.
 
     Raises:
         ModelError: as of :func:`compiled_job`.
@@ -268,7 +248,7 @@ def model_jobs(compiled: CompiledModel, inputs: Mapping[str, Elements]) -> Itera
     state = zero_state(compiled, compiled.carry)
     for first in range(0, len(inputs[INPUT]), compiled.batch):
         batch = {name: values[first : first + compiled.batch] for name, values in inputs.items()}
-        job = compiled_job(compiled, {**batch, **state}, again=first > 0)
+        job = compiled_job(compiled, {**batch, **state}, again=first > 0 and not apart)
         yield job
         if state:
             state = carried_elements(
@@ -306,8 +286,11 @@ def run_model(
         raise ModelError(f"on must be one of {', '.join(get_args(Place))}, not {on!r}")
     compiled = load_folder(Path(folder))
     images = spread(compiled, *input_arrays(inputs, "the inputs"), compiled.carry.values())
-    # Before the golden model, which may take long.
-    frames = [] if on == "golden" else _frames(compiled, images)
+    elements = elements_of(compiled, images)
+    if on != "golden":
+        # Refused before the golden model, which may take long.
+        first = {name: values[: 1 if compiled.carry else None] for name, values in elements.items()}
+        compiled_job(compiled, {**first, **zero_state(compiled, compiled.carry)})
     outputs, saturated, beyond = golden_outputs(compiled, images, progress)
     golden = ModelRun(
         on=on,
@@ -321,29 +304,28 @@ def run_model(
         layers=(),
         no_energy="",
     )
-    return golden if on == "golden" else _simulated(golden, compiled, frames, progress)
+    return golden if on == "golden" else _simulated(golden, compiled, elements, progress)
 
 
 def _simulated(
     golden: ModelRun,
     compiled: CompiledModel,
-    frames: Sequence[Mapping[str, Elements]],
+    elements: Mapping[str, Elements],
     progress: Progress,
 ) -> ModelRun:
-    """A run of ``frames``, one after the other, on the machine that ``golden`` names.
+    """A run of all images on the machine that ``golden`` names.
 
     Raises:
-        CosimError: outputs of a frame differ from the golden model's.
+        CosimError: outputs of a batch differ from the golden model's.
     """
     config = design(compiled.preset)
-    state = zero_state(compiled, compiled.carry)
     maps: dict[str, list[Elements]] = {port.tensor: [] for port in compiled.outputs}
     launches: Counter[str] = Counter()
     done: dict[str, Counter[str]] = {}
     ran: list[tuple[str, bool, RunResult]] = []
-    instructions = loading = 0
-    for frame in frames:
-        job = compiled_job(compiled, {**frame, **state})
+    instructions = loading = runs = 0
+    for job in model_jobs(compiled, elements, apart=True):
+        runs += 1
         assert golden.on != "golden"
         outcome = _run(job, config, golden.on, progress)
         if job.differing(outcome.outputs):
@@ -351,9 +333,6 @@ def _simulated(
         layers = job.of_layers(outcome.outputs)
         for port in compiled.outputs:
             maps[port.tensor].append(layers[port.layer])
-        state = carried_elements(
-            compiled, compiled.carry, compiled.fractions, compiled.network.bits, layers
-        )
         for launch, words in _loading(job.launches).items():
             loading += words
             result = outcome.results[launch]
@@ -367,7 +346,7 @@ def _simulated(
             done.setdefault(layer, Counter()).update(did)
     costs, no_energy = costs_of(config, done)
     nodes = {report.layer: report.node for report in compiled.maps}
-    planned = planned_layers(job.layout, nodes, runs=len(frames))
+    planned = planned_layers(job.layout, nodes, runs=runs)
     return replace(
         golden,
         outputs=_reals(compiled, {name: np.concatenate(parts) for name, parts in maps.items()}),
@@ -386,23 +365,6 @@ def _loading(launches: Sequence[Launch]) -> dict[str, int]:
         launch.name: len(words) if words != before else 0
         for launch, (before, words) in zip(launches, pairwise(programs), strict=True)
     }
-
-
-def _frames(compiled: CompiledModel, inputs: Mapping[str, Reals]) -> list[dict[str, Elements]]:
-    """The inputs of each run: of each image, if the next one needs its outputs, else of all.
-
-    Raises:
-        ModelError: as of :func:`compiled_job`.
-    """
-    elements = elements_of(compiled, inputs)
-    count = len(elements[INPUT]) if compiled.carry else 1
-    frames = [dict(elements)]
-    if compiled.carry:
-        frames = [
-            {name: values[n : n + 1] for name, values in elements.items()} for n in range(count)
-        ]
-    compiled_job(compiled, {**frames[0], **zero_state(compiled, compiled.carry)})
-    return frames
 
 
 def _run(job: NetworkJob, config: Configuration, on: On, progress: Progress) -> KernelOutcome:
