@@ -6,61 +6,20 @@ of each constant are compared with the bytes present, and the results of constan
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from support.errors import clipped, printable, unknown
 from support.extras import need, together
 from support.files import read_bytes
 
-from .errors import MixedImagesError, ModelError, RefusedError, one_line
+from .errors import ModelError, one_line
 from .fold import Array, fold
 
 if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto, TensorProto
-
-_MOST_SHOWN = 60
-
-
-#: A node of a graph. The type of its operator has its domain if this is not ONNX's own; its name is
-#: that of its first output, or its number, if it had none.
-GraphNode: TypeAlias = "NodeProto"
-
-
-def refused(node: GraphNode, why: str) -> RefusedError:
-    """An exception that refuses a node."""
-    return RefusedError(node.op_type, node.name, why)
-
-
-def mixing(node: GraphNode, why: str) -> MixedImagesError:
-    """An exception that refuses a node in a model with a batch."""
-    return MixedImagesError(node.op_type, node.name, why)
-
-
-def attributes(node: GraphNode) -> dict[str, Any]:
-    """The attributes of a node by name, as Python values."""
-    from onnx import helper
-
-    return {item.name: helper.get_attribute_value(item) for item in node.attribute}
-
-
-def attribute(node: GraphNode, name: str, default: Any) -> Any:
-    """An attribute of a node; bytes are decoded to text."""
-    value = attributes(node).get(name, default)
-    return value.decode(errors="replace") if isinstance(value, bytes) else value
-
-
-def axis_of(node: GraphNode, default: int, rank: int) -> int:
-    """The attribute ``axis`` of a node, counted from the first of ``rank`` axes.
-
-    Raises:
-        RefusedError: there is no such axis.
-    """
-    axis = int(attribute(node, "axis", default))
-    if not -rank <= axis < rank:
-        raise refused(node, f"axis must be from {-rank} to {rank - 1}, not {axis}")
-    return axis % rank
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +27,9 @@ class OnnxGraph:
     """A graph of which all sizes are known.
 
     Attributes:
-        nodes: those that depend on the inputs, each after those whose outputs it uses.
+        nodes: those that depend on the inputs, each after those whose outputs it uses. The type of
+            an operator has its domain if this is not ONNX's own; the name of a node that had none
+            is that of its first output, or its number.
         constants: tensors that don't depend on the inputs, by name.
         shapes: of all tensors with known shape, by name.
         inputs, outputs: names of tensors.
@@ -81,7 +42,7 @@ class OnnxGraph:
             the operators must show whether it is one.
     """
 
-    nodes: tuple[GraphNode, ...]
+    nodes: tuple["NodeProto", ...]
     constants: Mapping[str, Array]
     shapes: Mapping[str, tuple[int, ...]]
     opset: int
@@ -91,6 +52,12 @@ class OnnxGraph:
     rounding: float
     open_inputs: tuple[str, ...]
     batch: int | None
+
+    @cached_property
+    def makers(self) -> Mapping[str, "NodeProto"]:
+        """Name of each tensor that depends on the inputs, but for these -> the node that makes
+        it."""
+        return {name: node for node in self.nodes for name in node.output}
 
 
 #: Maximum bytes of a file (a limit of protocol buffers), elements and dimensions of a tensor, and
@@ -470,7 +437,7 @@ def _drop_shapes(model: "ModelProto") -> None:
         value.type.tensor_type.ClearField("shape")
 
 
-def _named(number: int, node: GraphNode) -> GraphNode:
+def _named(number: int, node: "NodeProto") -> "NodeProto":
     """The node with the names that it has in a graph."""
     if node.domain not in ("", "ai.onnx"):
         node.op_type = f"{node.domain}.{node.op_type}"
@@ -479,7 +446,7 @@ def _named(number: int, node: GraphNode) -> GraphNode:
     return node
 
 
-def _needed(nodes: list[GraphNode], outputs: Iterable[str]) -> list[GraphNode]:
+def _needed(nodes: list["NodeProto"], outputs: Iterable[str]) -> list["NodeProto"]:
     """The nodes that the outputs depend on."""
     needed = set(outputs)
     ordered = []

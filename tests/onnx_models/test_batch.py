@@ -9,7 +9,8 @@ from onnx import ModelProto, helper
 from onnx.reference import ReferenceEvaluator
 
 import vip
-from microkernels.onnx_models.importer import Importer, map_graph
+from microkernels.onnx_models.importer import Importer
+from microkernels.onnx_models.mapping import map_graph
 from microkernels.onnx_models.operators.table import OPERATORS
 from microkernels.onnx_models.read import read_graph
 from support.errors import VipError

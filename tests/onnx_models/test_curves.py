@@ -13,7 +13,7 @@ from microkernels.common.fixed_point import count_saturation
 from microkernels.networks.curves import Function, evaluated, fitted
 from microkernels.networks.network import ElementWise
 from microkernels.nn.curves import MOST_PIECES, curve
-from microkernels.onnx_models.importer import map_graph
+from microkernels.onnx_models.mapping import map_graph
 from microkernels.onnx_models.operators.table import OPERATORS
 from microkernels.onnx_models.read import read_graph
 from microkernels.onnx_models.rewrite import in_curves

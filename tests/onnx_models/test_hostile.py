@@ -9,7 +9,7 @@ import pytest
 from onnx import ModelProto, NodeProto, helper
 
 import vip
-from microkernels.onnx_models.importer import map_graph
+from microkernels.onnx_models.mapping import map_graph
 from microkernels.onnx_models.operators.table import OPERATORS
 from microkernels.onnx_models.read import read_graph
 from support.errors import VipError

@@ -29,7 +29,7 @@ from microkernels.networks.network import (
 )
 from microkernels.networks.parameters import Weights
 from microkernels.networks.plan import plan_network
-from microkernels.onnx_models.importer import map_graph
+from microkernels.onnx_models.mapping import map_graph
 from microkernels.onnx_models.operators.table import OPERATORS
 from microkernels.onnx_models.read import read_graph
 from microkernels.runtime.job import execute

@@ -18,11 +18,12 @@ from microkernels.networks.maps import MapSize
 from microkernels.networks.parameters import RealParameters
 from microkernels.nn.element import ElementLayout
 from microkernels.nn.element_shape import ElementOperation, element
-from microkernels.onnx_models.importer import Importer, map_graph
-from microkernels.onnx_models.model import real_layers
+from microkernels.onnx_models.mapping import map_graph
+from microkernels.onnx_models.model import Value, real_layers
+from microkernels.onnx_models.node import GraphNode
 from microkernels.onnx_models.operators.arrange import straight
 from microkernels.onnx_models.operators.table import OPERATORS
-from microkernels.onnx_models.read import GraphNode, read_graph
+from microkernels.onnx_models.read import read_graph
 from microkernels.runtime.job import execute
 from tests.onnx_models.graphs import model
 from tests.onnx_models.test_mapping import SEVERAL, calibrated
@@ -51,11 +52,9 @@ class Doubled(PixelLayer):
         return sources[0] + sources[0]
 
 
-def doubled(importer: Importer, node: GraphNode) -> None:
+def doubled(node: GraphNode) -> Value:
     """The operator, which stands in the place of another one."""
-    value = straight(importer, node, importer.value(node))
-    layer = Doubled(name=importer.unique(node.name), source=value.layer)
-    importer.add(node, layer, value.size, value.shape)
+    return node.apply(Doubled, straight(node, node.value()))
 
 
 def test_a_kind_in_one_file_is_planned_calibrated_run_and_stored(

@@ -6,7 +6,7 @@ from onnx import ModelProto, helper
 
 from microkernels.data.models.small import encoder, sequences
 from microkernels.networks.network import Product
-from microkernels.onnx_models.importer import map_graph
+from microkernels.onnx_models.mapping import map_graph
 from microkernels.onnx_models.operators.table import OPERATORS
 from microkernels.onnx_models.read import read_graph
 from tests.onnx_models.graphs import model

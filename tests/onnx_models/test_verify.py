@@ -12,10 +12,10 @@ from onnx.reference import ReferenceEvaluator
 
 import vip
 from microkernels.networks.parameters import Weights
-from microkernels.onnx_models.importer import Importer, Operator
+from microkernels.onnx_models.model import Value
+from microkernels.onnx_models.node import GraphNode, Operator
 from microkernels.onnx_models.operators.arrange import index_of, rearranged, straight
 from microkernels.onnx_models.operators.table import OPERATORS
-from microkernels.onnx_models.read import GraphNode
 from support.errors import VipError
 from tests.onnx_models.graphs import model
 from vip.cli.app import main
@@ -42,21 +42,22 @@ def network() -> ModelProto:
     return model(nodes, ("n", 2, 6, 6), constants, outputs=("y", "d"))
 
 
-def _scaled(importer: Importer, step: GraphNode) -> None:
+def _scaled(step: GraphNode) -> Value | None:
     """Weights of one filter are 1 % larger."""
-    OPERATORS["Conv"](importer, step)
-    name, real = next(iter(importer.real.items()))
-    weights = real.weights.copy()
+    result, real = OPERATORS["Conv"](step), step.importer.real
+    name, before = next(iter(real.items()))
+    weights = before.weights.copy()
     weights[1] *= 1.01
-    importer.real[name] = Weights(weights=weights, bias=real.bias)
+    real[name] = Weights(weights=weights, bias=before.bias)
+    return result
 
 
-def _swapped(importer: Importer, step: GraphNode) -> None:
+def _swapped(step: GraphNode) -> Value:
     """Two elements change places."""
-    value = straight(importer, step, importer.value(step))
-    index = index_of(importer, value).swapaxes(2, 3).copy()
+    value = straight(step, step.value())
+    index = index_of(step, value).swapaxes(2, 3).copy()
     index[0, 0, 0, 0], index[0, 0, 0, 1] = index[0, 0, 0, 1], index[0, 0, 0, 0]
-    rearranged(importer, step, [value], index, output=step.output[0])
+    return rearranged(step, [value], index)
 
 
 @pytest.mark.parametrize(

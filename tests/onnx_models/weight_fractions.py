@@ -20,7 +20,7 @@ from microkernels.networks.network import INPUT, Source
 from microkernels.networks.parameters import Weights
 from microkernels.networks.plan import plan_network
 from microkernels.onnx_models.calibrate import Calibration, fraction_for
-from microkernels.onnx_models.importer import map_graph
+from microkernels.onnx_models.mapping import map_graph
 from microkernels.onnx_models.model import real_layers
 from microkernels.onnx_models.operators.table import OPERATORS
 from microkernels.onnx_models.read import read_graph

@@ -29,7 +29,8 @@ from numpy.typing import NDArray
 
 from microkernels.common.fixed_point import Reals
 from microkernels.onnx_models.errors import ModelError, RefusedError, one_line
-from microkernels.onnx_models.importer import Importer, map_graph
+from microkernels.onnx_models.importer import Importer
+from microkernels.onnx_models.mapping import map_graph
 from microkernels.onnx_models.model import MappedModel, Value, of_images, real_layers, with_norms
 from microkernels.onnx_models.operators.table import OPERATORS
 from microkernels.onnx_models.read import OnnxGraph, load_proto, read_graph

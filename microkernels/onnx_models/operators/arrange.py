@@ -8,7 +8,7 @@ from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,9 +18,8 @@ from microkernels.networks.network import INPUT, MapSize, Pool, Rearrange
 from microkernels.networks.rearrange import LOWEST_ELEMENT, ZERO
 from microkernels.onnx_models.errors import ModelError, one_line
 from microkernels.onnx_models.fold import Array, evaluate
-from microkernels.onnx_models.importer import Importer, affine_layer
 from microkernels.onnx_models.model import Value
-from microkernels.onnx_models.read import GraphNode, attribute, mixing, refused
+from microkernels.onnx_models.node import GraphNode
 from support.errors import counted
 from support.extras import MissingExtraError
 
@@ -35,23 +34,21 @@ _MOST_INDEXED = 1 << 24
 Index = NDArray[np.int64]
 
 
-def copied(importer: Importer, node: GraphNode, value: Value) -> Value:
+def copied(node: GraphNode, value: Value) -> Value:
     """``value`` as the output of a layer, copied if it is an input of the network."""
     if value.layer != INPUT:
         return value
-    layer = affine_layer(importer.unique(f"{node.name}_copy"), value.layer)
-    importer.affine[layer.name] = (1.0, 0.0)
-    return importer.add(node, layer, value.size, value.shape, last=False, turned=value.turned)
+    return node.affine(value, 1.0, 0.0, suffix="_copy")
 
 
-def index_of(importer: Importer, value: Value, first: int = 1) -> Index:
+def index_of(node: GraphNode, value: Value, first: int = 1) -> Index:
     """Numbers of an image's elements in ONNX's order, from ``first`` on, in the tensor's shape with
     a batch of 1.
 
     Raises:
         ModelError: too many elements.
     """
-    shape = (1, *value.shape[1:]) if importer.batched(value.shape) else value.shape
+    shape = (1, *value.shape[1:]) if node.importer.batched(value.shape) else value.shape
     if prod(shape) > _MOST_INDEXED:
         raise ModelError(
             f"an image of {prod(shape):,} elements can't be rearranged; at most {_MOST_INDEXED:,}"
@@ -59,7 +56,7 @@ def index_of(importer: Importer, value: Value, first: int = 1) -> Index:
     return np.arange(first, first + prod(shape), dtype=np.int64).reshape(shape)
 
 
-def _map_index(importer: Importer, value: Value) -> Index:
+def _map_index(value: Value) -> Index:
     """Position in the map of each element of an image, in ONNX's order."""
     size = value.size
     places = np.arange(size.elements).reshape(size.height, size.width, size.channels)
@@ -67,12 +64,10 @@ def _map_index(importer: Importer, value: Value) -> Index:
 
 
 def rearranged(
-    importer: Importer,
     node: GraphNode,
     values: Sequence[Value],
     index: Index,
     *,
-    output: str = "",
     empty: int = ZERO,
     turned: bool = False,
 ) -> Value:
@@ -81,7 +76,6 @@ def rearranged(
     Parameters:
         index: numbers of elements, from 1 on through all values; 0: ``empty``. In the shape of an
             image, with a batch of 1.
-        output: tensor that the layer produces; "" if not one of the model.
         empty: the constant for 0.
         turned: the last axis becomes channels.
 
@@ -89,19 +83,17 @@ def rearranged(
         ModelError: there are too many elements, or none.
     """
     if not 0 < index.size <= _MOST_ELEMENTS:
-        raise refused(
-            node,
-            f"its output has {index.size:,} elements per image; 1 to {_MOST_ELEMENTS:,} are "
-            "allowed",
+        raise node.refused(
+            f"its output has {index.size:,} elements per image; 1 to {_MOST_ELEMENTS:,} are allowed"
         )
     shape = index.shape
-    if importer.batched(shape):
-        shape = (importer.batch, *shape[1:])
-    size = importer.rows_of(shape) if turned else importer.map_of(shape)
-    sources = [copied(importer, node, value) for value in values]
+    if node.importer.batched(shape):
+        shape = (node.batch, *shape[1:])
+    size = node.importer.rows_of(shape) if turned else node.importer.map_of(shape)
+    sources = [copied(node, value) for value in values]
     places, before = [], 0
     for value in sources:
-        places.append(_map_index(importer, value) + before)
+        places.append(_map_index(value) + before)
         before += value.size.elements
     every = np.concatenate(places)
     flat = index.ravel()
@@ -110,51 +102,49 @@ def rearranged(
         order = order.reshape(size.width, size.height, size.channels).transpose(1, 0, 2).ravel()
     else:
         order = order.reshape(size.channels, size.height, size.width).transpose(1, 2, 0).ravel()
-    names, order = _composed(importer, [value.layer for value in sources], order)
-    if len(names) == 1 and _same_place(importer, names[0], size, order):
-        importer.shared.add(names[0])
-        result = replace(sources[0], layer=names[0], size=size, shape=shape, turned=turned)
-    else:
-        layer = Rearrange(
-            name=importer.unique(node.name),
-            inputs=tuple(names),
-            size=size,
-            order=array("q", order.tobytes()),
-        )
-        result = importer.add(node, layer, size, shape, last=False, turned=turned)
-    if output:
-        importer.name_output(node, output, result)
-    return result
+    names, order = _composed(node, [value.layer for value in sources], order)
+    if len(names) == 1 and _same_place(node, names[0], size, order):
+        node.importer.shared.add(names[0])
+        return replace(sources[0], layer=names[0], size=size, shape=shape, turned=turned)
+    layer = Rearrange(
+        name=node.importer.unique(node.name),
+        inputs=tuple(names),
+        size=size,
+        order=array("q", order.tobytes()),
+    )
+    return node.add(layer, size, shape, turned=turned)
 
 
-def _composed(importer: Importer, names: list[str], order: Index) -> tuple[list[str], Index]:
+def _composed(node: GraphNode, names: list[str], order: Index) -> tuple[list[str], Index]:
     """Layers and order that bypass layers of moves: elements come directly from where these take
     them, as long as those layers are not smaller than the result."""
-    firsts = np.cumsum([0, *(importer.sizes[name].elements for name in names)])
+    firsts = np.cumsum([0, *(node.importer.sizes[name].elements for name in names)])
     into: list[str] = []
     composed = order.copy()
     for name, first, end in zip(names, firsts, firsts[1:], strict=False):
         of_layer = (order >= first) & (order < end)
-        layer = importer.layers.get(name)
+        layer = node.importer.layers.get(name)
         inputs: tuple[str, ...] = (name,)
         chosen = order[of_layer] - first
         if isinstance(layer, Rearrange) and len(layer.order) >= len(order):
             inputs, chosen = layer.inputs, layer.index[chosen]
-        places = np.cumsum([0, *(importer.sizes[source].elements for source in inputs)])
+        places = np.cumsum([0, *(node.importer.sizes[source].elements for source in inputs)])
         moved = chosen.copy()
         for source, start, last in zip(inputs, places, places[1:], strict=False):
             if source not in into:
                 into.append(source)
-            base = sum(importer.sizes[before].elements for before in into[: into.index(source)])
+            base = sum(
+                node.importer.sizes[before].elements for before in into[: into.index(source)]
+            )
             inside = (chosen >= start) & (chosen < last)
             moved[inside] = chosen[inside] - start + base
         composed[of_layer] = moved
     return into, composed
 
 
-def _same_place(importer: Importer, name: str, size: MapSize, order: Index) -> bool:
+def _same_place(node: GraphNode, name: str, size: MapSize, order: Index) -> bool:
     """Whether a map of ``size`` has a layer's elements in the same places."""
-    return importer.sizes[name] == size and bool((order == np.arange(len(order))).all())
+    return node.importer.sizes[name] == size and bool((order == np.arange(len(order))).all())
 
 
 def _vector(value: Value) -> bool:
@@ -162,30 +152,30 @@ def _vector(value: Value) -> bool:
     return value.size.width == value.size.height == 1
 
 
-def straight(importer: Importer, node: GraphNode, value: Value) -> Value:
+def straight(node: GraphNode, value: Value) -> Value:
     """``value`` in a map with the order of its shape: channels, rows, columns."""
     if not value.turned:
         return value
-    if _vector(value) and importer.map_of(value.shape) == value.size:
+    if _vector(value) and node.importer.map_of(value.shape) == value.size:
         return replace(value, turned=False)
-    return rearranged(importer, node, [value], index_of(importer, value))
+    return rearranged(node, [value], index_of(node, value))
 
 
-def rows(importer: Importer, node: GraphNode, value: Value) -> Value:
+def rows(node: GraphNode, value: Value) -> Value:
     """``value`` with its last axis as channels, the one before as rows, and others as columns."""
-    if value.size == importer.rows_of(value.shape) and (value.turned or _vector(value)):
+    if value.size == node.importer.rows_of(value.shape) and (value.turned or _vector(value)):
         return replace(value, turned=True)
-    return rearranged(importer, node, [value], index_of(importer, value), turned=True)
+    return rearranged(node, [value], index_of(node, value), turned=True)
 
 
-def adjacent(importer: Importer, value: Value, index: Index) -> float:
+def adjacent(node: GraphNode, value: Value, index: Index) -> float:
     """Mean length of runs of adjacent elements in a source's map along the last axis.
 
     Parameters:
         index: of the elements, as for :func:`rearranged`.
     """
-    order = _map_index(importer, value)[index.ravel() - 1]
-    _, order = _composed(importer, [value.layer], order)
+    order = _map_index(value)[index.ravel() - 1]
+    _, order = _composed(node, [value.layer], order)
     steps = np.diff(order.reshape(-1, index.shape[-1]), axis=1) == 1
     return index.size / (index.size - int(np.count_nonzero(steps)))
 
@@ -198,10 +188,9 @@ def spatial(node: GraphNode, value: Value) -> int:
     """
     rank = len(value.shape) - 2
     if rank not in (1, 2):
-        raise refused(
-            node,
+        raise node.refused(
             f"its input of shape {list(value.shape)} must have 1 or 2 dimensions after batch and "
-            "channels",
+            "channels"
         )
     return rank
 
@@ -305,12 +294,11 @@ def numbers(node: GraphNode, name: str, count: int, *, least: int) -> list[int]:
     Raises:
         ModelError: the count is wrong, or a number out of range.
     """
-    values = [int(value) for value in attribute(node, name, None) or [least] * count]
+    values = [int(value) for value in node.attribute(name, None) or [least] * count]
     if len(values) != count or min(values) < least or max(values) > _MOST_NUMBER:
-        raise refused(
-            node,
+        raise node.refused(
             f"{name} must be {counted(count, 'number')} from {least} to {_MOST_NUMBER:,}, "
-            f"not {values}",
+            f"not {values}"
         )
     return values
 
@@ -331,7 +319,7 @@ def positions(node: GraphNode, value: Value, kernel: tuple[int, ...]) -> Positio
     before_after = numbers(node, "pads", 2 * rank, least=0)
     extents = [(k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True)]
     sizes = value.shape[2:]
-    auto = attribute(node, "auto_pad", "NOTSET")
+    auto = node.attribute("auto_pad", "NOTSET")
     if auto in ("SAME_UPPER", "SAME_LOWER"):
         missing = [
             max((-(-size // s) - 1) * s + e - size, 0)
@@ -342,10 +330,10 @@ def positions(node: GraphNode, value: Value, kernel: tuple[int, ...]) -> Positio
     elif auto == "VALID":
         before_after = [0] * (2 * rank)
     elif auto != "NOTSET":
-        raise refused(node, f"auto_pad must be NOTSET, VALID, SAME_UPPER or SAME_LOWER, not {auto}")
+        raise node.refused(f"auto_pad must be NOTSET, VALID, SAME_UPPER or SAME_LOWER, not {auto}")
     before, after = before_after[:rank], before_after[rank:]
     added = [0] * rank
-    if attribute(node, "ceil_mode", 0):
+    if node.attribute("ceil_mode", 0):
         for axis, size in enumerate(sizes):
             free = size + before[axis] + after[axis] - extents[axis]
             count = -(-free // strides[axis]) + 1
@@ -356,10 +344,9 @@ def positions(node: GraphNode, value: Value, kernel: tuple[int, ...]) -> Positio
             after[axis] += added[axis]
     for axis, size in enumerate(sizes):
         if extents[axis] > size + before[axis] + after[axis]:
-            raise refused(
-                node,
+            raise node.refused(
                 f"a window of {extents[axis]} pixels does not fit {size} pixels with "
-                f"{before[axis] + after[axis]} around them",
+                f"{before[axis] + after[axis]} around them"
             )
     result = Positions(
         kernel=list(kernel),
@@ -371,7 +358,7 @@ def positions(node: GraphNode, value: Value, kernel: tuple[int, ...]) -> Positio
     )
     windows = prod(result.outputs(size, axis) for axis, size in enumerate(sizes))
     if windows > _MOST_WINDOWS:
-        raise refused(node, f"it has {windows:,} windows; at most {_MOST_WINDOWS:,} are allowed")
+        raise node.refused(f"it has {windows:,} windows; at most {_MOST_WINDOWS:,} are allowed")
     return result
 
 
@@ -379,58 +366,63 @@ def positions(node: GraphNode, value: Value, kernel: tuple[int, ...]) -> Positio
 _MOST_EXACT = 1 << 24
 
 
-def map_value(importer: Importer, node: GraphNode) -> Value:
+def map_value(node: GraphNode) -> Value:
     """The node's first input as a map of its shape, with images along the first axis; elements of a
     reshaped tensor are moved.
 
     Raises:
         ModelError: the first axis is not a batch.
     """
-    value = straight(importer, node, importer.value(node))
-    importer.check_images(node, value)
-    if importer.map_of(value.shape) == value.size:
+    value = straight(node, node.value())
+    node.check_images(value)
+    if node.importer.map_of(value.shape) == value.size:
         return value
-    return rearranged(importer, node, [value], index_of(importer, value))
+    return rearranged(node, [value], index_of(node, value))
 
 
 #: Operators whose first and third inputs have elements of the output.
 _SCATTERS = frozenset(("Scatter", "ScatterElements", "ScatterND"))
 
 
-def movement(importer: Importer, node: GraphNode) -> None:
-    """An operator whose outputs are elements of its inputs, or 0."""
-    if attribute(node, "reduction", "none") != "none":
-        raise refused(node, f"reduction must be none, not {attribute(node, 'reduction', '')}")
-    if float(attribute(node, "extrapolation_value", 0.0)) != 0:
-        raise refused(node, "extrapolation_value must be 0")
-    if node.op_type == "Pad":
-        fill = importer.constant(node, 2)
-        given_fill = float(attribute(node, "value", 0.0))
-        if given_fill != 0 or (fill is not None and np.any(fill != 0)):
-            raise refused(node, "the padding value must be 0")
+def check_fill(node: GraphNode) -> None:
+    """Refuse padding that is not 0."""
+    fill = node.constant(2)
+    if float(node.attribute("value", 0.0)) != 0 or (fill is not None and np.any(fill != 0)):
+        raise node.refused("the padding value must be 0")
+
+
+def movement(node: GraphNode) -> Value:
+    """An operator whose outputs are elements of its inputs, or 0; all but the first are named."""
+    if node.attribute("reduction", "none") != "none":
+        raise node.refused(f"reduction must be none, not {node.attribute('reduction', '')}")
+    if float(node.attribute("extrapolation_value", 0.0)) != 0:
+        raise node.refused("extrapolation_value must be 0")
+    if node.op == "Pad":
+        check_fill(node)
     operands: dict[str, Value] = {}
-    for number, name in enumerate(node.input):
+    for number, name in enumerate(node.inputs):
         if not name or name in operands:
             continue
-        joined = node.op_type == "Concat" or (node.op_type in _SCATTERS and number != 1)
+        joined = node.op == "Concat" or (node.op in _SCATTERS and number != 1)
         if number > 0 and not joined:
             # Inputs after the data say where elements go, such as pads.
-            importer.constant(node, number)
-        elif not importer.is_constant(node, number):
-            operands[name] = importer.value(node, number)
+            node.constant(number)
+        elif not node.is_constant(number):
+            operands[name] = node.value(number)
         elif joined:
-            operands[name] = importer.constant_of(node, importer.reals(node, number))
+            operands[name] = node.constant_of(node.reals(number))
     if not operands:
-        raise refused(
-            node, "its data must depend on the model's inputs, and its indices be constant"
+        raise node.refused(
+            "its data must depend on the model's inputs, and its indices be constant"
         )
-    outputs = [name for name in node.output if name]
-    values = list(operands.values())
-    for name, index in zip(outputs, _indices(importer, node, operands), strict=True):
-        rearranged(importer, node, values, index, output=name)
+    indices, values = _indices(node, operands), list(operands.values())
+    first, *further = (rearranged(node, values, index) for index in indices)
+    for name, value in zip(list(filter(None, node.outputs))[1:], further, strict=True):
+        node.name_output(name, value)
+    return first
 
 
-def _indices(importer: Importer, node: GraphNode, operands: Mapping[str, Value]) -> list[Index]:
+def _indices(node: GraphNode, operands: Mapping[str, Value]) -> list[Index]:
     """For each output the numbers of an image's elements, from 1 on through all operands; 0: the
     constant 0.
 
@@ -438,20 +430,19 @@ def _indices(importer: Importer, node: GraphNode, operands: Mapping[str, Value])
         ModelError: an output mixes elements of several images, or does not move those of all images
             alike.
     """
-    batch = importer.batch
+    batch = node.batch
     elements: dict[str, Array] = {}
     first = 1
     for name, value in operands.items():
-        index = index_of(importer, value, first)
+        index = index_of(node, value, first)
         first += index.size
         elements[name] = np.broadcast_to(index, value.shape)
     if first > _MOST_EXACT:
-        raise refused(
-            node,
+        raise node.refused(
             f"its inputs have {first - 1:,} elements per image; at most {_MOST_EXACT - 1:,} are "
-            "allowed",
+            "allowed"
         )
-    indices = _evaluated(importer, node, elements)
+    indices = _evaluated(node, elements)
     if batch == 1:
         return indices
     numbers = np.arange(1, batch + 1)
@@ -459,22 +450,15 @@ def _indices(importer: Importer, node: GraphNode, operands: Mapping[str, Value])
         name: np.broadcast_to(_by_image(numbers, len(value.shape)), value.shape)
         for name, value in operands.items()
     }
-    for index, image in zip(indices, _evaluated(importer, node, images), strict=True):
+    for index, image in zip(indices, _evaluated(node, images), strict=True):
         if index.shape[:1] != (batch,):
-            raise mixing(
-                node,
-                f"its output of shape {list(index.shape)} must keep the batch of {batch} first",
+            raise node.mixing(
+                f"its output of shape {list(index.shape)} must keep the batch of {batch} first"
             )
         if (image != np.where(index, _by_image(numbers, index.ndim), 0)).any():
-            raise mixing(
-                node,
-                f"it moves elements between the {batch} images of the batch",
-            )
+            raise node.mixing(f"it moves elements between the {batch} images of the batch")
         if (index != index[:1]).any():
-            raise mixing(
-                node,
-                f"it moves elements of the {batch} images of the batch differently",
-            )
+            raise node.mixing(f"it moves elements of the {batch} images of the batch differently")
     return [index[:1] for index in indices]
 
 
@@ -482,61 +466,51 @@ def _by_image(numbers: Index, rank: int) -> Index:
     return numbers.reshape(-1, *(1,) * (rank - 1))
 
 
-def _evaluated(importer: Importer, node: GraphNode, integers: Mapping[str, Array]) -> list[Index]:
+def _evaluated(node: GraphNode, integers: Mapping[str, Array]) -> list[Index]:
     """The node's outputs for integers up to :data:`_MOST_EXACT`."""
-    names = [name for name in dict.fromkeys(node.input) if name]
+    names = [name for name in dict.fromkeys(node.inputs) if name]
     feeds = {
-        name: integers[name].astype(np.float32)
-        if name in integers
-        else importer.graph.constants[name]
+        name: integers[name].astype(np.float32) if name in integers else node.importer.folded[name]
         for name in names
     }
     try:
-        results = evaluate(node, feeds, importer.graph.opset)
+        results = evaluate(node.proto, feeds, node.importer.graph.opset)
     except MissingExtraError:
         raise
     except Exception as error:  # Any of an evaluator of another library.
-        raise refused(node, f"its rearrangement can't be determined: {one_line(error)}") from error
+        raise node.refused(f"its rearrangement can't be determined: {one_line(error)}") from error
     return [values.astype(np.int64) for values in results]
 
 
-def window_results(
-    importer: Importer, node: GraphNode, value: Value, index: Index, *, mean: bool
-) -> Value:
+def window_results(node: GraphNode, value: Value, index: Index, *, mean: bool) -> Value:
     """Maximum or mean over the last axis of ``index``, whose axes are an image's channels, outputs,
     and pixels of a window."""
     channels, outputs, pixels = index.shape
     moved = rearranged(
-        importer,
         node,
         [value],
         index.reshape(1, channels, outputs, pixels),
         empty=ZERO if mean else LOWEST_ELEMENT,
     )
-    layer = Pool(
-        name=importer.unique(node.name),
-        source=moved.layer,
-        window=Size2(pixels, 1),
-        stride=1,
-        mean=mean,
-    )
-    size = moved.size._replace(width=1)
-    shape = (*moved.shape[:-1], 1)
-    return importer.add(node, layer, size, shape, last=False)
+    place: dict[str, Any] = {
+        "size": moved.size._replace(width=1),
+        "shape": (*moved.shape[:-1], 1),
+    }
+    return node.apply(Pool, moved, **place, window=Size2(pixels, 1), stride=1, mean=mean)
 
 
 #: Maximum elements of windows that are gathered one by one.
 _MOST_GATHERED = 1 << 16
 
 
-def gathered(importer: Importer, node: GraphNode, value: Value, windows: Positions) -> Index:
+def gathered(node: GraphNode, value: Value, windows: Positions) -> Index:
     """Numbers of the elements in each window, 0 for padding; the axes are an image's channels,
     outputs along each axis, and pixels of a window.
 
     Raises:
         ModelError: there are too many.
     """
-    index = index_of(importer, value)
+    index = index_of(node, value)
     around = list(zip(windows.before, windows.after, strict=True))
     padded = np.pad(index[0], [(0, 0), *around])
     axes = tuple(range(1, padded.ndim))
@@ -548,9 +522,8 @@ def gathered(importer: Importer, node: GraphNode, value: Value, windows: Positio
     chosen = views[tuple(places)]
     gathering: Index = chosen.reshape(*chosen.shape[: rank + 1], -1)
     if gathering.size > _MOST_GATHERED:
-        raise refused(
-            node,
+        raise node.refused(
             f"its windows have {gathering.size:,} pixels in all; {_MOST_GATHERED:,} are allowed "
-            "with dilation, or with three dimensions",
+            "with dilation, or with three dimensions"
         )
     return gathering

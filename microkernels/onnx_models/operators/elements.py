@@ -8,55 +8,40 @@ from typing import Any
 import numpy as np
 
 from microkernels.common.fixed_point import Reals
-from microkernels.networks.curves import UNFITTED, Function
+from microkernels.networks.curves import Function
 from microkernels.networks.network import INPUT, ElementWise
 from microkernels.nn.element_shape import SLOPE_FRACTION
-from microkernels.onnx_models.importer import Importer
 from microkernels.onnx_models.model import Value, to_maps
-from microkernels.onnx_models.read import GraphNode, attribute, mixing, refused
+from microkernels.onnx_models.node import GraphNode
 
 from .arrange import index_of, rearranged, rows, straight
 from .linear import activate, scale_channels
 
 
-def curve_value(
-    importer: Importer, node: GraphNode, value: Value, function: Function, *, last: bool = False
-) -> Value:
-    """A function of each element.
-
-    Parameters:
-        last: it produces the node's first output.
-    """
-    result = importer.apply(node, ElementWise, value, last=last, function="curve", curve=UNFITTED)
-    importer.curves[result.layer] = function
-    return result
-
-
-def unary(name: str) -> Callable[[Importer, GraphNode], None]:
+def unary(name: str) -> Callable[[GraphNode], Value]:
     """The function of an operator without attributes.
 
     Parameters:
         name: in :data:`microkernels.networks.curves.FUNCTIONS`.
     """
 
-    def operator(importer: Importer, node: GraphNode) -> None:
-        curve_value(importer, node, importer.value(node), Function(name), last=True)
+    def operator(node: GraphNode) -> Value:
+        return node.curve(node.value(), Function(name))
 
     return operator
 
 
-def elu(importer: Importer, node: GraphNode) -> None:
+def elu(node: GraphNode) -> Value:
     """Elu, Celu and Selu: x above 0, an exponential minus 1 below."""
     alpha, gamma = 1.0, 1.0
-    if node.op_type == "Selu":
+    if node.op == "Selu":
         alpha, gamma = 1.6732632423543772, 1.0507009873554805
-    alpha = float(attribute(node, "alpha", alpha))
-    gamma = float(attribute(node, "gamma", gamma))
-    width = alpha if node.op_type == "Celu" else 1.0
+    alpha = float(node.attribute("alpha", alpha))
+    gamma = float(node.attribute("gamma", gamma))
+    width = alpha if node.op == "Celu" else 1.0
     if width == 0:
-        raise refused(node, "alpha must not be 0")
-    function = Function("elu", (alpha, gamma, width))
-    curve_value(importer, node, importer.value(node), function, last=True)
+        raise node.refused("alpha must not be 0")
+    return node.curve(node.value(), Function("elu", (alpha, gamma, width)))
 
 
 _UNBOUNDED = float("inf")
@@ -68,93 +53,54 @@ _MOST_DIAGONAL = 64
 _BROADCAST_OPSET = 7
 
 
-def affine(
-    importer: Importer,
-    node: GraphNode,
-    value: Value,
-    factor: float,
-    offset: float,
-    *,
-    last: bool = True,
-) -> Value:
-    """``factor`` times the elements plus ``offset``."""
-    result = importer.apply(
-        node, ElementWise, value, last=last, function="affine", factor=0, offset=0, fraction=0
-    )
-    importer.affine[result.layer] = (factor, offset)
-    return result
-
-
-def limited(
-    importer: Importer, node: GraphNode, value: Value, low: float, high: float, *, last: bool = True
-) -> Value:
-    """The elements, limited to two bounds."""
-    result = importer.apply(node, ElementWise, value, last=last, function="clip", low=0, high=0)
-    importer.bounds[result.layer] = (low, high)
-    return result
-
-
-def combine(
-    importer: Importer,
-    node: GraphNode,
-    kind: str,
-    first: Value,
-    second: Value,
-    *,
-    last: bool = True,
-) -> Value:
+def combine(node: GraphNode, kind: str, first: Value, second: Value) -> Value:
     """Combine two values, broadcast to one shape: ``kind`` as for :func:`combined`, except
     ``divide``."""
     if first.shape != second.shape:
         shapes = (first.shape, second.shape)
-        first, second = (_spread(importer, node, one, shapes) for one in (first, second))
+        first, second = (_spread(node, one, shapes) for one in (first, second))
     if first.turned or second.turned:
-        first, second = (rows(importer, node, one) for one in (first, second))
+        first, second = (rows(node, one) for one in (first, second))
     elif first.size != second.size:
         # At least one of them was reshaped.
-        size = importer.map_of(first.shape)
+        size = node.importer.map_of(first.shape)
         first, second = (
-            one if one.size == size else rearranged(importer, node, [one], index_of(importer, one))
+            one if one.size == size else rearranged(node, [one], index_of(node, one))
             for one in (first, second)
         )
-    return importer.apply(
-        node,
+    return node.apply(
         ElementWise,
         first,
-        last=last,
         function=kind,
         other=second.layer,
         fraction=0 if kind == "multiply" else None,
     )
 
 
-def _spread(
-    importer: Importer, node: GraphNode, value: Value, shapes: Sequence[tuple[int, ...]]
-) -> Value:
+def _spread(node: GraphNode, value: Value, shapes: Sequence[tuple[int, ...]]) -> Value:
     """``value``, broadcast to the common shape of ``shapes``."""
     try:
         shape = np.broadcast_shapes(*shapes)
     except ValueError:
         listed = " and ".join(str(list(operand_shape)) for operand_shape in shapes)
-        raise refused(
-            node, f"its inputs of shapes {listed} can't be broadcast to one shape"
+        raise node.refused(
+            f"its inputs of shapes {listed} can't be broadcast to one shape"
         ) from None
     if shape == value.shape:
         return value
-    if importer.batched(shape) and len(shape) != len(value.shape):
-        raise mixing(
-            node,
-            f"its input of shape {list(value.shape)} has the batch of {importer.batch} along "
-            f"a different axis from its output of shape {list(shape)}",
+    if node.importer.batched(shape) and len(shape) != len(value.shape):
+        raise node.mixing(
+            f"its input of shape {list(value.shape)} has the batch of {node.batch} along "
+            f"a different axis from its output of shape {list(shape)}"
         )
     if prod(shape) == prod(value.shape):
         return replace(value, shape=shape)
-    wide = (1, *shape[1:]) if importer.batched(shape) else shape
-    spread = np.broadcast_to(index_of(importer, value), wide)
-    return rearranged(importer, node, [value], spread, turned=value.turned)
+    wide = (1, *shape[1:]) if node.importer.batched(shape) else shape
+    spread = np.broadcast_to(index_of(node, value), wide)
+    return rearranged(node, [value], spread, turned=value.turned)
 
 
-def _by_channel(importer: Importer, values: Reals, like: Value) -> Reals | None:
+def _by_channel(node: GraphNode, values: Reals, like: Value) -> Reals | None:
     """Constants as one number, or one per channel of ``like``; None if they have another form."""
     if values.size == 1:
         return values.ravel()
@@ -165,198 +111,176 @@ def _by_channel(importer: Importer, values: Reals, like: Value) -> Reals | None:
         spread = np.broadcast_to(values, like.shape)
     except ValueError:
         return None
-    maps = to_maps("", spread, importer.batch, like.size, turned=like.turned)
+    maps = to_maps("", spread, node.batch, like.size, turned=like.turned)
     one = maps[:1, :1, :1]
     return one.ravel() if (maps == one).all() else None
 
 
 def with_constant(
-    importer: Importer, node: GraphNode, kind: str, value: Value, constant: Reals, *, first: bool
-) -> None:
+    node: GraphNode, kind: str, value: Value, constant: Reals, *, first: bool
+) -> Value:
     """Combine ``value`` with a constant; ``first``: the constant is the first operand."""
-    value = _spread(importer, node, value, (value.shape, constant.shape))
+    value = _spread(node, value, (value.shape, constant.shape))
     linear = kind in ("add", "subtract", "multiply")
-    numbers = _by_channel(importer, constant, value) if linear else None
-    layer = importer.layers.get(value.layer)
-    fused = value.layer not in importer.shared and layer is not None and layer.name in importer.real
+    numbers = _by_channel(node, constant, value) if linear else None
+    fused = value.layer not in node.importer.shared and value.layer in node.importer.real
     many = value.size.width == value.size.height == 1 and value.size.channels > _MOST_DIAGONAL
     if numbers is None or (numbers.size > 1 and many and not fused):
-        constants = importer.constant_map(node, constant, value)
-        operands = (constants, value) if first else (value, constants)
-        combine(importer, node, kind, *operands)
-        return
+        constants = node.constant_map(constant, value)
+        return combine(node, kind, *((constants, value) if first else (value, constants)))
     scale: Reals = np.ones(1)
     shift: Reals = np.zeros(1)
     if kind == "multiply":
         scale = numbers
+    elif kind == "subtract":
+        scale, shift = (-scale, numbers) if first else (scale, -numbers)
     else:
         shift = numbers
-        if kind == "subtract":
-            scale, shift = (-scale, shift) if first else (scale, -shift)
-    one = scale.size == shift.size == 1
-    if one and not fused:
-        affine(importer, node, value, float(scale[0]), float(shift[0]))
-        return
-    result = scale_channels(importer, node, value, scale, shift)
-    importer.alias(node, result, value.shape)
+    if scale.size == shift.size == 1 and not fused:
+        return node.affine(value, float(scale[0]), float(shift[0]))
+    return scale_channels(node, value, scale, shift)
 
 
-def combined(kind: str) -> Callable[[Importer, GraphNode], None]:
+def combined(kind: str) -> Callable[[GraphNode], Value]:
     """The function of an operator with two operands.
 
     Parameters:
         kind: ``add``, ``subtract``, ``multiply``, ``divide``, ``maximum`` or ``minimum``.
     """
 
-    def operator(importer: Importer, node: GraphNode) -> None:
-        if attribute(node, "broadcast", 0) or attribute(node, "axis", None) is not None:
-            raise refused(
-                node, "broadcast belongs to opset 6; export the model with opset 7 or later"
+    def operator(node: GraphNode) -> Value:
+        if node.attribute("broadcast", 0) or node.attribute("axis", None) is not None:
+            raise node.refused(
+                "broadcast belongs to opset 6; export the model with opset 7 or later"
             )
         operation = kind
-        if importer.is_constant(node, 1):
-            constant = importer.reals(node, 1)
+        if node.is_constant(1):
+            constant = node.reals(1)
             if kind == "divide":
                 if (constant == 0).any():
-                    raise refused(node, "division by 0")
+                    raise node.refused("division by 0")
                 constant, operation = 1 / constant, "multiply"
-            value = importer.value(node)
-            with_constant(importer, node, operation, value, constant, first=False)
-        elif kind == "divide":
-            inverse = curve_value(importer, node, importer.value(node, 1), Function("reciprocal"))
-            if importer.is_constant(node, 0):
-                constant = importer.reals(node, 0)
-                with_constant(importer, node, "multiply", inverse, constant, first=True)
-            else:
-                combine(importer, node, "multiply", importer.value(node), inverse)
-        elif importer.is_constant(node, 0):
-            constant = importer.reals(node, 0)
-            with_constant(importer, node, kind, importer.value(node, 1), constant, first=True)
-        else:
-            first, second = importer.value(node), importer.value(node, 1)
-            if first.layer == second.layer != INPUT and importer.is_input(first):
-                raise refused(node, "both inputs are the same input of the model")
-            combine(importer, node, kind, first, second)
+            return with_constant(node, operation, node.value(), constant, first=False)
+        second = node.value(1)
+        if kind == "divide":
+            second, operation = node.curve(second, Function("reciprocal")), "multiply"
+        if node.is_constant(0):
+            return with_constant(node, operation, second, node.reals(0), first=True)
+        first = node.value()
+        if first.layer == second.layer != INPUT and node.importer.is_input(first):
+            raise node.refused("both inputs are the same input of the model")
+        return combine(node, operation, first, second)
 
     return operator
 
 
-def variadic(kind: str, *, mean: bool = False) -> Callable[[Importer, GraphNode], None]:
+def variadic(kind: str, *, mean: bool = False) -> Callable[[GraphNode], Value]:
     """The function of an operator with any number of operands, such as Sum."""
 
-    def operator(importer: Importer, node: GraphNode) -> None:
-        count = len(node.input)
+    def operator(node: GraphNode) -> Value:
+        count = len(node.inputs)
         if count == 2 and not mean:
-            combined(kind)(importer, node)
-            return
-        result = importer.value(node)
+            return combined(kind)(node)
+        result = node.value()
         for number in range(1, count):
-            last = number + 1 == count and not mean
-            result = combine(importer, node, kind, result, importer.value(node, number), last=last)
-        if mean:
-            affine(importer, node, result, 1 / count, 0.0)
-        elif count == 1:
-            importer.alias(node, result, result.shape)
+            result = combine(node, kind, result, node.value(number))
+        return node.affine(result, 1 / count, 0.0) if mean else result
 
     return operator
 
 
-def function(name: str) -> Callable[[Importer, GraphNode], None]:
+def function(name: str) -> Callable[[GraphNode], Value]:
     """The function of an operator that :mod:`microkernels.nn.element_shape` calls ``name``."""
 
-    def operator(importer: Importer, node: GraphNode) -> None:
+    def operator(node: GraphNode) -> Value:
         constants: dict[str, Any] = {"fraction": 0} if name in ("tanh", "sigmoid", "erf") else {}
-        importer.apply(node, ElementWise, importer.value(node), function=name, **constants)
+        return node.apply(ElementWise, node.value(), function=name, **constants)
 
     return operator
 
 
-def gelu(importer: Importer, node: GraphNode) -> None:
+def gelu(node: GraphNode) -> Value:
     """Gelu, computed exactly even if the node asks for the approximation by tanh."""
-    if attribute(node, "approximate", "none") != "none":
-        importer.approximation = max(importer.approximation, _GELU_ERROR)
-    importer.apply(node, ElementWise, importer.value(node), function="gelu", fraction=0)
+    if node.attribute("approximate", "none") != "none":
+        node.importer.approximation = max(node.importer.approximation, _GELU_ERROR)
+    return node.apply(ElementWise, node.value(), function="gelu", fraction=0)
 
 
-def relu(importer: Importer, node: GraphNode) -> None:
+def relu(node: GraphNode) -> Value:
     """Relu, merged into the previous layer if possible."""
-    if not activate(importer, node):
-        importer.apply(node, ElementWise, importer.value(node), function="relu")
+    return activate(node) or node.apply(ElementWise, node.value(), function="relu")
 
 
-def negative(importer: Importer, node: GraphNode) -> None:
+def negative(node: GraphNode) -> Value:
     """Neg."""
-    affine(importer, node, importer.value(node), -1.0, 0.0)
+    return node.affine(node.value(), -1.0, 0.0)
 
 
-def leaky_relu(importer: Importer, node: GraphNode) -> None:
+def leaky_relu(node: GraphNode) -> Value:
     """LeakyRelu with a slope from -1 to 1."""
-    alpha = float(attribute(node, "alpha", 0.01))
+    alpha = float(node.attribute("alpha", 0.01))
     slope = round(alpha * (1 << SLOPE_FRACTION))
     if not -(1 << SLOPE_FRACTION) <= slope < 1 << SLOPE_FRACTION:
-        raise refused(node, f"alpha must be from -1 to below 1, not {alpha}")
-    importer.apply(node, ElementWise, importer.value(node), function="leaky", slope=slope)
+        raise node.refused(f"alpha must be from -1 to below 1, not {alpha}")
+    return node.apply(ElementWise, node.value(), function="leaky", slope=slope)
 
 
-def p_relu(importer: Importer, node: GraphNode) -> None:
+def p_relu(node: GraphNode) -> Value:
     """PRelu with constant slopes: the positive part plus the slopes times the negative one."""
-    value = importer.value(node)
-    slopes = importer.reals(node, 1)
-    if importer.graph.opset < _BROADCAST_OPSET and slopes.ndim == 1:
+    value = node.value()
+    slopes = node.reals(1)
+    if node.importer.graph.opset < _BROADCAST_OPSET and slopes.ndim == 1:
         # A slope for each channel.
         slopes = slopes.reshape(-1, *(1,) * (len(value.shape) - 2))
-    positive = importer.apply(node, ElementWise, value, last=False, function="relu")
-    below = limited(importer, node, value, -_UNBOUNDED, 0.0, last=False)
-    numbers = _by_channel(importer, slopes, value)
+    positive = node.apply(ElementWise, value, function="relu")
+    below = node.limited(value, -_UNBOUNDED, 0.0)
+    numbers = _by_channel(node, slopes, value)
     if numbers is not None and numbers.size == 1:
-        scaled = affine(importer, node, below, float(numbers[0]), 0.0, last=False)
+        scaled = node.affine(below, float(numbers[0]), 0.0)
     elif numbers is not None:
-        scaled = scale_channels(importer, node, below, numbers, np.zeros(1))
+        scaled = scale_channels(node, below, numbers, np.zeros(1))
     else:
-        factors = importer.constant_map(node, slopes, value)
-        scaled = combine(importer, node, "multiply", below, factors, last=False)
-    combine(importer, node, "add", positive, scaled)
+        factors = node.constant_map(slopes, value)
+        scaled = combine(node, "multiply", below, factors)
+    return combine(node, "add", positive, scaled)
 
 
-def clip(importer: Importer, node: GraphNode) -> None:
+def clip(node: GraphNode) -> Value:
     """Clip between constants."""
-    value = importer.value(node)
+    value = node.value()
     limits = []
     for number, name, open_end in ((1, "min", -_UNBOUNDED), (2, "max", _UNBOUNDED)):
-        bound = importer.constant(node, number)
+        bound = node.constant(number)
         if bound is not None and bound.size != 1:
-            raise refused(node, f"{name} must be one number, not {bound.size}")
-        limit = float(attribute(node, name, open_end)) if bound is None else float(bound.ravel()[0])
+            raise node.refused(f"{name} must be one number, not {bound.size}")
+        limit = float(node.attribute(name, open_end)) if bound is None else float(bound.ravel()[0])
         limits.append(limit)
     low, high = limits
     if np.isnan(low) or np.isnan(high):
-        raise refused(node, f"min and max must be numbers, not {low} and {high}")
-    limited(importer, node, value, min(low, high), high)
+        raise node.refused(f"min and max must be numbers, not {low} and {high}")
+    return node.limited(value, min(low, high), high)
 
 
-def hard_sigmoid(importer: Importer, node: GraphNode) -> None:
+def hard_sigmoid(node: GraphNode) -> Value:
     """HardSigmoid."""
-    alpha, beta = float(attribute(node, "alpha", 0.2)), float(attribute(node, "beta", 0.5))
-    value = importer.value(node)
-    scaled = affine(importer, node, value, alpha, beta, last=False)
-    limited(importer, node, scaled, 0.0, 1.0)
+    alpha, beta = float(node.attribute("alpha", 0.2)), float(node.attribute("beta", 0.5))
+    return node.limited(node.affine(node.value(), alpha, beta), 0.0, 1.0)
 
 
-def hard_swish(importer: Importer, node: GraphNode) -> None:
+def hard_swish(node: GraphNode) -> Value:
     """HardSwish: the input times a HardSigmoid of slope 1/6."""
-    value = importer.value(node)
-    scaled = affine(importer, node, value, 1 / 6, 0.5, last=False)
-    gate = limited(importer, node, scaled, 0.0, 1.0, last=False)
-    combine(importer, node, "multiply", value, gate)
+    value = node.value()
+    gate = node.limited(node.affine(value, 1 / 6, 0.5), 0.0, 1.0)
+    return combine(node, "multiply", value, gate)
 
 
-def swish(importer: Importer, node: GraphNode) -> None:
+def swish(node: GraphNode) -> Value:
     """Swish: the input times the sigmoid of ``alpha`` times the input."""
-    value = importer.value(node)
-    alpha = float(attribute(node, "alpha", 1.0))
-    inner = value if alpha == 1 else affine(importer, node, value, alpha, 0.0, last=False)
-    gate = importer.apply(node, ElementWise, inner, last=False, function="sigmoid", fraction=0)
-    combine(importer, node, "multiply", value, gate)
+    value = node.value()
+    alpha = float(node.attribute("alpha", 1.0))
+    inner = value if alpha == 1 else node.affine(value, alpha, 0.0)
+    gate = node.apply(ElementWise, inner, function="sigmoid", fraction=0)
+    return combine(node, "multiply", value, gate)
 
 
 #: Directions of an eighth of the plane.
@@ -368,36 +292,29 @@ MAGNITUDE_ERROR = float((1 - np.cos(_ANGLE / 2)) / (1 + np.cos(_ANGLE / 2)))
 _MOST_EXPONENT = 8
 
 
-def _product(importer: Importer, node: GraphNode, one: Value, other: Value) -> Value:
-    return combine(importer, node, "multiply", one, other, last=False)
-
-
-def power(importer: Importer, node: GraphNode) -> None:
+def power(node: GraphNode) -> Value:
     """Pow with a constant exponent; integers from 1 to 8 become products."""
-    value = straight(importer, node, importer.value(node))
-    exponents = importer.reals(node, 1)
+    value = straight(node, node.value())
+    exponents = node.reals(1)
     exponent = float(exponents.ravel()[0]) if exponents.size else 0.0
     if exponents.size != 1:
-        raise refused(node, "the exponent must be one number")
+        raise node.refused("the exponent must be one number")
     if exponent == 0.5:
-        square_root(importer, node)
-        return
+        return square_root(node)
     if exponent not in range(1, _MOST_EXPONENT + 1):
-        function = Function("power", (exponent,))
-        curve_value(importer, node, importer.value(node), function, last=True)
-        return
+        return node.curve(node.value(), Function("power", (exponent,)))
     product, square, left = None, value, int(exponent)
     while left:
         if left & 1:
-            product = square if product is None else _product(importer, node, product, square)
+            product = square if product is None else combine(node, "multiply", product, square)
         left >>= 1
         if left:
-            square = _product(importer, node, square, square)
+            square = combine(node, "multiply", square, square)
     assert product is not None
-    importer.alias(node, product, value.shape)
+    return replace(product, shape=value.shape)
 
 
-def square_root(importer: Importer, node: GraphNode) -> None:
+def square_root(node: GraphNode) -> Value:
     """Sqrt: a curve or, for the sum of two squares, projections, with an error of up to
     :data:`MAGNITUDE_ERROR`.
 
@@ -406,38 +323,32 @@ def square_root(importer: Importer, node: GraphNode) -> None:
     directions from 0 to 45 degrees. The ratio of the largest projection to the root is at least the
     cosine of half the angle between two directions, and a common factor halves this error.
     """
-    total = straight(importer, node, importer.value(node))
-    parts = _squared(importer, total)
+    total = straight(node, node.value())
+    parts = _squared(node, total)
     if parts is None:
-        curve_value(importer, node, total, Function("sqrt"), last=True)
-        return
-    importer.approximation = max(importer.approximation, MAGNITUDE_ERROR)
+        return node.curve(total, Function("sqrt"))
+    node.importer.approximation = max(node.importer.approximation, MAGNITUDE_ERROR)
     one, other = (
-        importer.apply(
-            node, ElementWise, replace(total, layer=part), last=False, function="absolute"
-        )
-        for part in parts
+        node.apply(ElementWise, replace(total, layer=part), function="absolute") for part in parts
     )
-    large = combine(importer, node, "maximum", one, other, last=False)
-    small = combine(importer, node, "minimum", one, other, last=False)
+    large = combine(node, "maximum", one, other)
+    small = combine(node, "minimum", one, other)
     longest: Value | None = None
     for number in range(_DIRECTIONS):
         angle = (number + 0.5) * _ANGLE
         along, across = (
-            affine(importer, node, value, (1 + MAGNITUDE_ERROR) * share, 0.0, last=False)
+            node.affine(value, (1 + MAGNITUDE_ERROR) * share, 0.0)
             for value, share in ((large, np.cos(angle)), (small, np.sin(angle)))
         )
-        line = combine(importer, node, "add", along, across, last=False)
-        if longest is not None:
-            line = combine(importer, node, "maximum", longest, line, last=False)
-        longest = line
+        line = combine(node, "add", along, across)
+        longest = line if longest is None else combine(node, "maximum", longest, line)
     assert longest is not None
-    importer.alias(node, longest, total.shape)
+    return replace(longest, shape=total.shape)
 
 
-def _squared(importer: Importer, total: Value) -> tuple[str, str] | None:
+def _squared(node: GraphNode, total: Value) -> tuple[str, str] | None:
     """Two layers such that ``total`` is the sum of their squares; None if it isn't such a sum."""
-    layers = importer.layers
+    layers = node.importer.layers
     sums = layers.get(total.layer)
     if not isinstance(sums, ElementWise) or sums.function != "add" or sums.relu:
         return None
@@ -456,103 +367,38 @@ def _squared(importer: Importer, total: Value) -> tuple[str, str] | None:
 _REALS = (1, 10, 11, 16)
 
 
-def identity(importer: Importer, node: GraphNode) -> None:
-    """Identity, and Dropout at inference."""
-    value = importer.value(node)
-    importer.alias(node, value, value.shape)
+def identity(node: GraphNode) -> Value:
+    """Identity."""
+    return node.value()
 
 
-def cast(importer: Importer, node: GraphNode) -> None:
+def cast(node: GraphNode) -> Value:
     """Cast to real numbers, or between integers, which changes nothing."""
-    is_integer = node.input[0] in importer.graph.integers
-    kind = importer.graph.integers.get(node.output[0], "")
-    if kind and not (is_integer and np.can_cast(importer.graph.integers[node.input[0]], kind)):
-        raise refused(node, "only casts to real numbers, and to wider integers, are supported")
-    if not kind and int(attribute(node, "to", _REALS[0])) not in _REALS:
-        raise refused(node, "only casts to real numbers, and to wider integers, are supported")
-    value = importer.value(node)
-    if is_integer and not kind and importer.rounded:
+    integers = node.importer.graph.integers
+    before, kind = (integers.get(name, "") for name in (node.inputs[0], node.output))
+    supported = before and np.can_cast(before, kind) if kind else True
+    if not supported or (not kind and int(node.attribute("to", _REALS[0])) not in _REALS):
+        raise node.refused("only casts to real numbers, and to wider integers, are supported")
+    if before and not kind and node.importer.rounded:
         # Its map may not have any fraction bits.
-        affine(importer, node, value, 1.0, 0.0)
-        return
-    identity(importer, node)
+        return node.affine(node.value(), 1.0, 0.0)
+    return node.value()
 
 
-def dropout(importer: Importer, node: GraphNode) -> None:
+def dropout(node: GraphNode) -> Value:
     """Dropout, which does nothing at inference."""
-    training = importer.constant(node, 2)
+    training = node.constant(2)
     if training is not None and np.any(training):
-        raise refused(node, "training_mode must be false: export the model for inference")
-    identity(importer, node)
+        raise node.refused("training_mode must be false: export the model for inference")
+    return node.value()
 
 
-def flatten(importer: Importer, node: GraphNode) -> None:
-    """Flatten from the first axis after the batch on."""
-    value = importer.value(node)
-    axis = int(attribute(node, "axis", 1))
-    rank = len(value.shape)
-    if not -rank <= axis <= rank:
-        raise refused(node, f"axis must be from {-rank} to {rank}, not {axis}")
-    axis += rank if axis < 0 else 0
-    first = int(np.prod(value.shape[:axis]))
-    importer.alias(node, value, (first, int(np.prod(value.shape)) // first))
-
-
-def reshape(importer: Importer, node: GraphNode) -> None:
-    """Reshape that keeps the batch first."""
-    value = importer.value(node)
-    in_attribute = attribute(node, "shape", None)
-    target = importer.constant(node, 1) if in_attribute is None else np.asarray(in_attribute)
-    if target is None:
-        raise refused(node, "a shape is missing")
-    sizes = [int(extent) for extent in target.ravel()]
-    if not attribute(node, "allowzero", 0):
-        sizes = [
-            value.shape[axis] if size == 0 and axis < len(value.shape) else size
-            for axis, size in enumerate(sizes)
-        ]
-    count = int(np.prod(value.shape))
-    if sizes.count(-1) == 1:
-        product = -int(np.prod(sizes))
-        if product > 0 and count % product == 0:
-            sizes[sizes.index(-1)] = count // product
-    if any(size < 1 for size in sizes) or int(np.prod(sizes)) != count:
-        raise refused(
-            node, f"{list(value.shape)} can't be reshaped to {[int(extent) for extent in target]}"
-        )
-    importer.alias(node, value, tuple(sizes))
-
-
-def _axes(importer: Importer, node: GraphNode, rank: int) -> list[int] | None:
-    in_attribute = attribute(node, "axes", None)
-    values = importer.constant(node, 1) if in_attribute is None else np.asarray(in_attribute)
-    if values is None:
-        return None
-    axes = [int(number) for number in values.ravel()]
-    if any(not -rank <= axis < rank for axis in axes):
-        raise refused(node, f"axes must be from {-rank} to {rank - 1}, not {axes}")
-    return [axis % rank for axis in axes]
-
-
-def squeeze(importer: Importer, node: GraphNode) -> None:
-    """Squeeze."""
-    value = importer.value(node)
-    axes = _axes(importer, node, len(value.shape))
-    if axes is None:
-        axes = [axis for axis, size in enumerate(value.shape) if size == 1]
-    if any(value.shape[axis] != 1 for axis in axes):
-        raise refused(node, f"axes {axes} of {list(value.shape)} are not all of size 1")
-    shape = tuple(size for axis, size in enumerate(value.shape) if axis not in axes)
-    importer.alias(node, value, shape)
-
-
-def unsqueeze(importer: Importer, node: GraphNode) -> None:
-    """Unsqueeze."""
-    value = importer.value(node)
-    in_attribute = attribute(node, "axes", None)
-    count = len(in_attribute) if in_attribute is not None else importer.reals(node, 1).size
-    axes = _axes(importer, node, len(value.shape) + count) or []
-    shape = list(value.shape)
-    for axis in sorted(axes):
-        shape.insert(axis, 1)
-    importer.alias(node, value, tuple(shape))
+def view(node: GraphNode) -> Value:
+    """Flatten, Reshape, Squeeze and Unsqueeze: the elements in their order, in another shape, which
+    ONNX infers."""
+    value, shape = node.value(), node.inferred_shape()
+    if shape is None:
+        raise node.refused("its shape or axes do not fit its input")
+    if prod(shape) != prod(value.shape):
+        raise node.refused(f"{list(value.shape)} can't be reshaped to {list(shape)}")
+    return replace(value, shape=shape)

@@ -13,9 +13,8 @@ from microkernels.common.fixed_point import Reals
 from microkernels.networks.maps import Pads, Size2
 from microkernels.networks.network import Conv, Dense, Depthwise, ElementWise, MapSize
 from microkernels.networks.parameters import Weights
-from microkernels.onnx_models.importer import Importer
 from microkernels.onnx_models.model import Value
-from microkernels.onnx_models.read import GraphNode, attribute, refused
+from microkernels.onnx_models.node import GraphNode
 from support.errors import counted
 
 from .arrange import (
@@ -50,24 +49,21 @@ def _check_filters(node: GraphNode, value: Value, weights: Reals, groups: int) -
     """
     rank = len(value.shape) - 2
     if rank < 1 or weights.ndim != rank + 2:
-        raise refused(
-            node,
+        raise node.refused(
             f"weights of shape {list(weights.shape)} do not fit an input of shape "
-            f"{list(value.shape)}",
+            f"{list(value.shape)}"
         )
     filters, inner = weights.shape[:2]
     channels = value.shape[1]
     if groups < 1 or filters % groups or inner * groups != channels:
-        raise refused(
-            node,
+        raise node.refused(
             f"group={groups} does not fit {counted(channels, 'channel')} and weights of shape "
-            f"{list(weights.shape)}",
+            f"{list(weights.shape)}"
         )
-    declared = attribute(node, "kernel_shape", None)
+    declared = node.attribute("kernel_shape", None)
     if declared is not None and tuple(declared) != weights.shape[2:]:
-        raise refused(
-            node,
-            f"kernel_shape {list(declared)} does not fit weights of shape {list(weights.shape)}",
+        raise node.refused(
+            f"kernel_shape {list(declared)} does not fit weights of shape {list(weights.shape)}"
         )
 
 
@@ -81,40 +77,32 @@ def _check_padding(node: GraphNode, value: Value, pads: Pads) -> None:
     padded = (size.width + pads.left + pads.right) * (size.height + pads.top + pads.bottom)
     elements = padded * size.channels
     if elements > max(_MOST_SPREAD, 4 * size.elements):
-        raise refused(
-            node,
+        raise node.refused(
             f"with its padding the map has {elements:,} elements, more than {_MOST_SPREAD:,} and "
-            f"4 times those of the map, {size.elements:,}",
+            f"4 times those of the map, {size.elements:,}"
         )
 
 
-def conv(importer: Importer, node: GraphNode) -> None:
+def conv(node: GraphNode) -> Value:
     """Conv, with strides, pads, dilations and groups."""
-    value = map_value(importer, node)
-    weights = importer.weights(node, 1)
-    groups = int(attribute(node, "group", 1))
+    value = map_value(node)
+    weights = node.weights(1)
+    groups = int(node.attribute("group", 1))
     _check_filters(node, value, weights, groups)
     rank, filters, channels = len(value.shape) - 2, len(weights), value.shape[1]
     if rank > _MAP_AXES:
-        _conv_by_moves(importer, node, value, weights, groups)
-        return
+        return _conv_by_moves(node, value, weights, groups)
     places = positions(node, value, weights.shape[2:])
     down = places.window.height
     if weights.size > _MOST_WEIGHTS:
-        raise refused(node, f"{weights.size:,} weights are more than {_MOST_WEIGHTS:,}")
+        raise node.refused(f"{weights.size:,} weights are more than {_MOST_WEIGHTS:,}")
     _check_padding(node, value, places.pads)
-    bias = _conv_bias(importer, node, filters)
+    bias = _conv_bias(node, filters)
     shape = places.shape(value, filters)
-    steps: dict[str, Any] = {
-        "stride": places.stride,
-        "padding": places.pads,
-        "dilation": places.dilation,
-    }
     if groups == channels == filters and channels > 1:
         # Treat the filter of each channel like that of a convolution with one channel.
         real = Weights(weights=_by_rows(weights)[..., 0], bias=bias)
-        _depthwise(importer, node, value, real, shape, places)
-        return
+        return _depthwise(node, value, real, shape, places)
     if (
         down == value.size.height == 1
         and places.pads.top == places.pads.bottom == 0
@@ -122,20 +110,16 @@ def conv(importer: Importer, node: GraphNode) -> None:
         and filters * channels * places.window.width <= _MOST_WEIGHTS
     ):
         full = _spread_weights(weights, groups, places.dilation)
-        _conv_of_samples(importer, node, value, places, Weights(weights=full, bias=bias), shape)
-        return
+        real = Weights(weights=full, bias=bias)
+        return _conv_of_samples(node, value, places, real, shape)
     real = Weights(weights=_by_rows(weights), bias=bias)
-    _convolve(importer, node, value, real, shape, groups, **steps)
+    steps = {"stride": places.stride, "padding": places.pads, "dilation": places.dilation}
+    return _convolve(node, value, real, shape, groups, **steps)
 
 
 def _depthwise(
-    importer: Importer,
-    node: GraphNode,
-    value: Value,
-    real: Weights,
-    shape: tuple[int, ...],
-    places: Positions,
-) -> None:
+    node: GraphNode, value: Value, real: Weights, shape: tuple[int, ...], places: Positions
+) -> Value:
     """A depthwise convolution; a large window is the sum of parts of it.
 
     Parameters:
@@ -153,13 +137,11 @@ def _depthwise(
         (gap, gap_down), pads = places.dilation, places.pads
         above, before = top * gap_down, left * gap
         kernel = Size2(*weights.shape[:0:-1])
-        part = importer.weigh(
-            node,
+        part = node.weigh(
             Depthwise,
             value,
             Weights(weights=weights, bias=real.bias if total is None else 0 * real.bias),
             shape,
-            last=len(starts) == 1,
             kernel=kernel,
             stride=places.stride,
             dilation=places.dilation,
@@ -171,9 +153,10 @@ def _depthwise(
             ),
         )
         if total is not None:
-            end = {"last": (top, left) == starts[-1]}
-            part = importer.apply(node, ElementWise, total, function="add", other=part.layer, **end)
+            part = node.apply(ElementWise, total, function="add", other=part.layer)
         total = part
+    assert total is not None
+    return total
 
 
 def _by_rows(weights: Reals) -> Reals:
@@ -185,15 +168,14 @@ def _by_rows(weights: Reals) -> Reals:
 
 
 def _convolve(
-    importer: Importer,
     node: GraphNode,
     value: Value,
     real: Weights,
     shape: tuple[int, ...],
     groups: int = 1,
     **attributes: Any,
-) -> None:
-    """The node's output as a convolution.
+) -> Value:
+    """A convolution.
 
     Parameters:
         real: its weights are filters x down x across x channels of a group.
@@ -202,17 +184,12 @@ def _convolve(
     filters, down, across, inner = real.weights.shape
     attributes["inner"] = inner if groups > 1 else None
     kernel = Size2(across, down)
-    importer.weigh(node, Conv, value, real, shape, filters=filters, kernel=kernel, **attributes)
+    return node.weigh(Conv, value, real, shape, filters=filters, kernel=kernel, **attributes)
 
 
 def _conv_of_samples(
-    importer: Importer,
-    node: GraphNode,
-    value: Value,
-    places: Positions,
-    real: Weights,
-    shape: tuple[int, ...],
-) -> None:
+    node: GraphNode, value: Value, places: Positions, real: Weights, shape: tuple[int, ...]
+) -> Value:
     """A convolution along one axis with few channels and a large stride, such as a Fourier
     transform: the samples of a step become channels.
 
@@ -223,47 +200,45 @@ def _conv_of_samples(
     step = places.stride.width
     width = shape[-1]
     taps = -(-across // step)
-    index = index_of(importer, value).reshape(channels, -1)
+    index = index_of(node, value).reshape(channels, -1)
     before = (width - 1 + taps) * step
     padded = np.zeros((channels, max(before, places.pads.left + index.shape[1])), np.int64)
     padded[:, places.pads.left : places.pads.left + index.shape[1]] = index
     # Reorder channels x steps x samples of a step to samples x channels for each step.
     steps = padded[:, :before].reshape(channels, -1, step).transpose(2, 0, 1)
     lined = steps.reshape(1, step * channels, width - 1 + taps)
-    moved = rearranged(importer, node, [value], lined)
+    moved = rearranged(node, [value], lined)
     taps_of = np.zeros((filters, 1, taps * step, channels))
     taps_of[:, :, :across] = real.weights
     by_steps = taps_of.reshape(filters, 1, taps, step * channels)
-    _convolve(importer, node, moved, Weights(weights=by_steps, bias=real.bias), shape)
+    return _convolve(node, moved, Weights(weights=by_steps, bias=real.bias), shape)
 
 
-def _conv_bias(importer: Importer, node: GraphNode, filters: int) -> Reals:
+def _conv_bias(node: GraphNode, filters: int) -> Reals:
     """The bias of a convolution; zeros if it has none.
 
     Raises:
         ModelError: it does not fit the filters.
     """
-    bias = importer.reals(node, 2) if importer.constant(node, 2) is not None else np.zeros(filters)
+    bias = node.reals(2) if node.constant(2) is not None else np.zeros(filters)
     if bias.shape != (filters,):
-        raise refused(node, f"a bias of shape {list(bias.shape)} does not fit {filters} filters")
+        raise node.refused(f"a bias of shape {list(bias.shape)} does not fit {filters} filters")
     return bias
 
 
-def _conv_by_moves(
-    importer: Importer, node: GraphNode, value: Value, weights: Reals, groups: int
-) -> None:
+def _conv_by_moves(node: GraphNode, value: Value, weights: Reals, groups: int) -> Value:
     """A convolution along three or more axes: pixels of windows are gathered as channels."""
     places = positions(node, value, weights.shape[2:])
-    index = gathered(importer, node, value, places)
+    index = gathered(node, value, places)
     channels, *outputs, pixels = index.shape
     lined = index.reshape(channels, -1, pixels).swapaxes(1, 2)
-    moved = rearranged(importer, node, [value], lined.reshape(1, channels * pixels, lined.shape[2]))
+    moved = rearranged(node, [value], lined.reshape(1, channels * pixels, lined.shape[2]))
     filters = len(weights)
     full = _spread_weights(weights.reshape(filters, -1, pixels), groups, Size2(1, 1))
     # Reorder filters x 1 x pixels x channels to channels x pixels.
     flat = full.transpose(0, 1, 3, 2).reshape(filters, channels * pixels)
-    shape = (importer.batch, filters, *outputs)
-    pixel_conv(importer, node, moved, flat, _conv_bias(importer, node, filters), shape)
+    shape = (node.batch, filters, *outputs)
+    return pixel_conv(node, moved, flat, _conv_bias(node, filters), shape)
 
 
 def _spaced(
@@ -294,7 +269,7 @@ def _spaced(
         cut = slice(max(-before, 0), wide.shape[axis + 1] - max(-after, 0))
         index = wide[(slice(None),) * (axis + 1) + (cut,)]
         if index.shape[axis + 1] < extents[axis]:
-            raise refused(node, f"pads {pads} remove all of its output")
+            raise node.refused(f"pads {pads} remove all of its output")
     return index
 
 
@@ -308,8 +283,8 @@ def _pads(
     """Pixels to cut off the output at the start of each axis, then at the end of each."""
     rank = len(sizes)
     pads = numbers(node, "pads", 2 * rank, least=0)
-    auto = attribute(node, "auto_pad", "NOTSET")
-    declared = attribute(node, "output_shape", None)
+    auto = node.attribute("auto_pad", "NOTSET")
+    declared = node.attribute("output_shape", None)
     if declared is None and auto in ("SAME_UPPER", "SAME_LOWER"):
         declared = [size * step for size, step in zip(sizes, strides, strict=True)]
     for axis in range(rank if declared is not None else 0):
@@ -321,12 +296,12 @@ def _pads(
     return pads
 
 
-def conv_transpose(importer: Importer, node: GraphNode) -> None:
+def conv_transpose(node: GraphNode) -> Value:
     """ConvTranspose, with strides, pads, dilations and groups."""
-    value = map_value(importer, node)
-    weights = importer.reals(node, 1)
+    value = map_value(node)
+    weights = node.reals(1)
     rank = len(value.shape) - 2
-    groups = int(attribute(node, "group", 1))
+    groups = int(node.attribute("group", 1))
     channels = value.size.channels
     if (
         rank < 1
@@ -335,10 +310,9 @@ def conv_transpose(importer: Importer, node: GraphNode) -> None:
         or channels % groups
         or len(weights) != channels
     ):
-        raise refused(
-            node,
+        raise node.refused(
             f"weights of shape {list(weights.shape)} with group={groups} do not fit an input of "
-            f"shape {list(value.shape)}",
+            f"shape {list(value.shape)}"
         )
     kernel = weights.shape[2:]
     strides, dilations = (numbers(node, name, rank, least=1) for name in ("strides", "dilations"))
@@ -348,11 +322,11 @@ def conv_transpose(importer: Importer, node: GraphNode) -> None:
     pads = _pads(node, sizes, strides, extents, added)
     spread = prod((s - 1) * t + e for s, t, e in zip(sizes, strides, extents, strict=True))
     if spread * max(channels, weights.shape[1] * groups) > _MOST_SPREAD:
-        raise refused(
-            node, f"{spread:,} pixels of each channel; {_MOST_SPREAD:,} elements in all are allowed"
+        raise node.refused(
+            f"{spread:,} pixels of each channel; {_MOST_SPREAD:,} elements in all are allowed"
         )
-    index = _spaced(node, index_of(importer, value)[0], strides, extents, pads, added)
-    spaced = rearranged(importer, node, [value], index[np.newaxis])
+    index = _spaced(node, index_of(node, value)[0], strides, extents, pads, added)
+    spaced = rearranged(node, [value], index[np.newaxis])
     inner = channels // groups
     turned = weights[(slice(None), slice(None), *[slice(None, None, -1)] * rank)]
     filters = weights.shape[1] * groups
@@ -361,25 +335,22 @@ def conv_transpose(importer: Importer, node: GraphNode) -> None:
     if rank > _MAP_AXES:
         from onnx import helper
 
-        plain = helper.make_node("Conv", node.input, node.output, node.name, dilations=dilations)
-        _conv_by_moves(importer, plain, spaced, grouped, groups)
-        return
+        plain = helper.make_node("Conv", node.inputs, node.outputs, node.name, dilations=dilations)
+        return _conv_by_moves(GraphNode(node.importer, plain), spaced, grouped, groups)
     gaps = Size2(dilations[-1], dilations[0] if rank == 2 else 1)
-    bias = _conv_bias(importer, node, filters)
+    bias = _conv_bias(node, filters)
     real = Weights(weights=_by_rows(grouped), bias=bias)
     shape = Positions.plain(extents).shape(spaced, filters)
-    _convolve(importer, node, spaced, real, shape, groups, dilation=gaps)
+    return _convolve(node, spaced, real, shape, groups, dilation=gaps)
 
 
 def pixel_conv(
-    importer: Importer,
     node: GraphNode,
     value: Value,
     weights: Reals,
     bias: Reals,
     shape: tuple[int, ...],
     *,
-    last: bool = True,
     turned: bool = False,
 ) -> Value:
     """A convolution with single pixels.
@@ -387,17 +358,15 @@ def pixel_conv(
     Parameters:
         weights: filters x channels. bias: by filter.
         shape: of the tensor.
-        last, turned: as for :meth:`microkernels.onnx_models.importer.Importer.add`.
+        turned: as for :meth:`microkernels.onnx_models.node.GraphNode.add`.
     """
     filters = len(weights)
-    return importer.weigh(
-        node,
+    return node.weigh(
         Conv,
         value,
         Weights(weights=weights[:, None, None, :], bias=bias),
         shape,
         size=value.size._replace(channels=filters),
-        last=last,
         turned=turned,
         filters=filters,
         kernel=1,
@@ -422,85 +391,66 @@ def _spread_weights(weights: Reals, groups: int, dilation: Size2) -> Reals:
     return full
 
 
-def connect(importer: Importer, node: GraphNode, weights: Reals, *, last: bool = True) -> Value:
-    """A fully connected layer with outputs x inputs weights.
-
-    Parameters:
-        last: it produces the node's output.
-    """
-    value = straight(importer, node, importer.value(node))
+def connect(node: GraphNode, weights: Reals) -> Value:
+    """A fully connected layer with outputs x inputs weights."""
+    value = straight(node, node.value())
     outputs, inputs = weights.shape
     size = value.size
     if inputs != size.elements or len(value.shape) != 2:
-        raise refused(
-            node, f"weights for {inputs} inputs do not fit an input of shape {list(value.shape)}"
+        raise node.refused(
+            f"weights for {inputs} inputs do not fit an input of shape {list(value.shape)}"
         )
     real = Weights(weights=weights, bias=np.zeros(outputs))
     shape, size = (value.shape[0], outputs), MapSize(1, 1, outputs)
-    return importer.weigh(node, Dense, value, real, shape, size=size, last=last, outputs=outputs)
+    return node.weigh(Dense, value, real, shape, size=size, outputs=outputs)
 
 
-def scale_channels(
-    importer: Importer, node: GraphNode, value: Value, scale: Reals, shift: Reals
-) -> Value:
+def scale_channels(node: GraphNode, value: Value, scale: Reals, shift: Reals) -> Value:
     """Each channel of ``value`` times ``scale`` plus ``shift``, each with one number per channel or
     one for all: in the weights of the previous layer if nothing else reads it, otherwise in a layer
     of its own."""
-    before = importer.layers.get(value.layer)
+    before = node.importer.layers.get(value.layer)
     channels = value.size.channels
     if (
-        value.layer not in importer.shared
-        and value.layer in importer.real
+        value.layer not in node.importer.shared
+        and value.layer in node.importer.real
         and before is not None
         and before.with_relu()
     ):
-        real = importer.real[before.name]
+        real = node.importer.real[before.name]
         if scale.size == 1 or len(real.bias) == scale.size:
             rows = scale.reshape(-1, *(1,) * (real.weights.ndim - 1))
             # Avoid needless copies of large weights.
             weights = real.weights if (scale == 1).all() else real.weights * rows
             bias = real.bias * scale.ravel() + shift.ravel()
-            importer.real[before.name] = Weights(weights=weights, bias=bias)
+            node.importer.real[before.name] = Weights(weights=weights, bias=bias)
             return value
     factors, shifts = (np.broadcast_to(each.ravel(), (channels,)).copy() for each in (scale, shift))
-    return pixel_conv(
-        importer,
-        node,
-        value,
-        np.diag(factors),
-        shifts,
-        value.shape,
-        last=False,
-        turned=value.turned,
-    )
+    return pixel_conv(node, value, np.diag(factors), shifts, value.shape, turned=value.turned)
 
 
-def batch_normalization(importer: Importer, node: GraphNode) -> None:
+def batch_normalization(node: GraphNode) -> Value:
     """BatchNormalization with the statistics from training."""
-    value = map_value(importer, node)
-    if attribute(node, "training_mode", 0):
-        raise refused(node, "training_mode must be 0: export the model for inference")
-    scale, shift, mean, variance = (importer.reals(node, number) for number in range(1, 5))
+    value = map_value(node)
+    if node.attribute("training_mode", 0):
+        raise node.refused("training_mode must be 0: export the model for inference")
+    scale, shift, mean, variance = (node.reals(number) for number in range(1, 5))
     channels = value.size.channels
     if any(values.shape != (channels,) for values in (scale, shift, mean, variance)):
-        raise refused(node, f"scale, bias, mean and variance must have {channels} values each")
-    deviation = np.sqrt(variance + float(attribute(node, "epsilon", 1e-5)))
+        raise node.refused(f"scale, bias, mean and variance must have {channels} values each")
+    deviation = np.sqrt(variance + float(node.attribute("epsilon", 1e-5)))
     if not (np.isfinite(deviation).all() and (deviation > 0).all()):
-        raise refused(node, "variances must not be negative")
+        raise node.refused("variances must not be negative")
     factor = scale / deviation
-    result = scale_channels(importer, node, value, factor, shift - mean * factor)
-    importer.alias(node, result, value.shape)
+    return scale_channels(node, value, factor, shift - mean * factor)
 
 
-def activate(importer: Importer, node: GraphNode) -> bool:
-    """Merge ReLU into the previous layer if nothing else reads it; returns whether it did."""
-    value = importer.value(node)
+def activate(node: GraphNode) -> Value | None:
+    """The first input with ReLU merged into the layer before, if nothing else reads that."""
+    value, importer = node.value(), node.importer
     before = importer.layers.get(value.layer)
-    limited = (
-        before.with_relu() if before is not None and value.layer not in importer.shared else None
-    )
+    limited = None if before is None or value.layer in importer.shared else before.with_relu()
     if limited is None:
-        return False
+        return None
     importer.layers[value.layer] = limited
-    importer.alias(node, value, value.shape)
-    return True
+    return value

@@ -9,10 +9,10 @@ from collections.abc import Callable
 import numpy as np
 
 from microkernels.common.fixed_point import Reals
-from microkernels.onnx_models.importer import Importer
-from microkernels.onnx_models.read import GraphNode, attribute, refused
+from microkernels.onnx_models.model import Value
+from microkernels.onnx_models.node import GraphNode, Tensor
 
-from .parts import Parts, Tensor
+from .parts import inverse, step
 
 #: Operators without negative results.
 _NOT_NEGATIVE = frozenset(
@@ -20,197 +20,171 @@ _NOT_NEGATIVE = frozenset(
 )
 
 
-def _inverted(parts: Parts, tensor: Tensor, *, last: bool = False) -> str:
-    """The opposite truth values."""
-    return parts("Sub", 1.0, tensor, last=last)
-
-
-def _positive(parts: Parts, tensor: str, *, integers: bool, last: bool = False) -> str:
+def _positive(node: GraphNode, value: Value, *, integers: bool) -> Value:
     """Whether elements are above 0.
 
     Parameters:
         integers: they are integers.
     """
     if integers:
-        return parts("Clip", tensor, last=last, min=0.0, max=1.0)
-    return parts("Step", tensor, last=last)
+        return node.part("Clip", value, min=0.0, max=1.0)
+    return step(node, value)
 
 
-def comparison(kind: str) -> Callable[[Importer, GraphNode], None]:
+def comparison(kind: str) -> Callable[[GraphNode], Value]:
     """The function of an operator that compares.
 
     Parameters:
         kind: ``equal``, ``greater``, ``less``, ``at most`` or ``at least``.
     """
 
-    def operator(importer: Importer, node: GraphNode) -> None:
-        parts = Parts(importer, node)
-        first, second = node.input
+    def operator(node: GraphNode) -> Value:
+        first, second = node.inputs
         if kind in ("less", "at least"):
             first, second = second, first
-        integers = any(name in importer.graph.integers for name in node.input)
-        difference = parts("Sub", first, second)
+        integers = any(name in node.importer.graph.integers for name in node.inputs)
+        difference = node.part("Sub", first, second)
         if kind == "equal":
-            difference = parts("Abs", difference)
-        plain = kind in ("greater", "less")
-        above = _positive(parts, difference, integers=integers, last=plain)
-        if not plain:
-            _inverted(parts, above, last=True)
+            difference = node.part("Abs", difference)
+        above = _positive(node, difference, integers=integers)
+        return above if kind in ("greater", "less") else node.part("Sub", 1.0, above)
 
     return operator
 
 
-def negation(importer: Importer, node: GraphNode) -> None:
+def negation(node: GraphNode) -> Value:
     """Not."""
-    _inverted(Parts(importer, node), node.input[0], last=True)
+    return node.part("Sub", 1.0, node.inputs[0])
 
 
-def exclusive(importer: Importer, node: GraphNode) -> None:
+def exclusive(node: GraphNode) -> Value:
     """Xor."""
-    parts = Parts(importer, node)
-    parts("Abs", parts("Sub", *node.input), last=True)
+    return node.part("Abs", node.part("Sub", *node.inputs))
 
 
-def sign(importer: Importer, node: GraphNode) -> None:
+def sign(node: GraphNode) -> Value:
     """Sign."""
-    parts = Parts(importer, node)
-    (x,) = node.input
-    if x in importer.graph.integers:
-        parts("Clip", x, last=True, min=-1.0, max=1.0)
-        return
-    parts("Sub", parts("Step", x), parts("Step", parts("Sub", 0.0, x)), last=True)
+    (x,) = node.inputs
+    if x in node.importer.graph.integers:
+        return node.part("Clip", x, min=-1.0, max=1.0)
+    above = step(node, node.value())
+    return node.part("Sub", above, step(node, node.part("Sub", 0.0, x)))
 
 
-def shrink(importer: Importer, node: GraphNode) -> None:
+def shrink(node: GraphNode) -> Value:
     """Shrink, and ThresholdedRelu: elements beyond a threshold, moved towards 0; the others are
     0."""
-    parts = Parts(importer, node)
-    (x,) = node.input
-    bias = float(attribute(node, "bias", 0.0))
-    limit = float(attribute(node, "lambd", 0.5))
-    if node.op_type == "ThresholdedRelu":
-        limit = float(attribute(node, "alpha", 1.0))
-    above = parts("Mul", parts("Sub", x, bias), parts("Step", parts("Sub", x, limit)))
-    if node.op_type == "ThresholdedRelu":
-        parts("Identity", above, last=True)
-        return
-    below = parts("Step", parts("Sub", -limit, x))
-    parts("Add", above, parts("Mul", parts("Add", x, bias), below), last=True)
+    (x,) = node.inputs
+    bias = float(node.attribute("bias", 0.0))
+    limit = float(node.attribute("lambd", 0.5))
+    if node.op == "ThresholdedRelu":
+        limit = float(node.attribute("alpha", 1.0))
+    moved = node.part("Sub", x, bias)
+    above = node.part("Mul", moved, step(node, node.part("Sub", x, limit)))
+    if node.op == "ThresholdedRelu":
+        return above
+    below = step(node, node.part("Sub", -limit, x))
+    return node.part("Add", above, node.part("Mul", node.part("Add", x, bias), below))
 
 
-def _quotient(importer: Importer, node: GraphNode) -> tuple[Tensor, str] | None:
+def _quotient(node: GraphNode) -> tuple[Tensor, str] | None:
     """Dividend and divisor where a choice gives 0 for divisions by 0; None: it is another one."""
-    makers = {name: maker for maker in importer.graph.nodes for name in maker.output}
-    test, inverted = makers.get(node.input[0]), False
+    graph = node.importer.graph
+    makers, constants = graph.makers, graph.constants
+    test, inverted = makers.get(node.inputs[0]), False
     while test is not None and test.op_type == "Not":
         test, inverted = makers.get(test.input[0]), not inverted
     if test is None or test.op_type != "Equal":
         return None
-    division = makers.get(node.input[1 if inverted else 2])
-    other = importer.graph.constants.get(node.input[2 if inverted else 1])
+    division = makers.get(node.inputs[1 if inverted else 2])
+    other = constants.get(node.inputs[2 if inverted else 1])
     if division is None or division.op_type not in ("Div", "Reciprocal"):
         return None
     if other is None or other.any():
         return None
     divisor = division.input[-1]
     dividend = division.input[0] if division.op_type == "Div" else 1.0
-    zero = [importer.graph.constants.get(name) for name in test.input if name != divisor]
+    zero = [constants.get(name) for name in test.input if name != divisor]
     if divisor not in test.input or len(zero) != 1 or zero[0] is None or zero[0].any():
         return None
     return dividend, divisor
 
 
-def _never_negative(importer: Importer, tensor: str) -> bool:
+def _never_negative(node: GraphNode, tensor: str) -> bool:
     """Whether the operator that makes a tensor gives no negative numbers."""
-    makers = {name: maker for maker in importer.graph.nodes for name in maker.output}
+    makers = node.importer.graph.makers
     return tensor in makers and makers[tensor].op_type in _NOT_NEGATIVE
 
 
-def choice(importer: Importer, node: GraphNode) -> None:
+def choice(node: GraphNode) -> Value:
     """Where: elements of one tensor or of another."""
-    parts = Parts(importer, node)
-    which, one, other = node.input
-    constants = importer.graph.constants
-    if which in constants:
-        _constant_choice(importer, node, parts)
-        return
-    if (quotient := _quotient(importer, node)) is not None:
+    which, one, other = node.inputs
+    if node.is_constant(0):
+        return _constant_choice(node)
+    if (quotient := _quotient(node)) is not None:
         dividend, divisor = quotient
-        if _never_negative(importer, divisor):
-            parts("Mul", dividend, parts("Inverse", divisor), last=True)
-            return
-        magnitude = parts("Inverse", parts("Abs", divisor))
+        value = node.importer.values[divisor]
+        if _never_negative(node, divisor):
+            return node.part("Mul", dividend, inverse(node, value))
+        magnitude = inverse(node, node.part("Abs", divisor))
         # Last, so that a large dividend of a small divisor is not limited before.
-        parts("Mul", parts("Mul", dividend, parts("Sign", divisor)), magnitude, last=True)
-        return
-    if one in constants and other in constants:
-        first, second = importer.reals(node, 1), importer.reals(node, 2)
-        parts("Add", parts("Mul", which, first - second), second, last=True)
-        return
-    parts("Add", parts("Mul", parts("Sub", one, other), which), other, last=True)
+        return node.part("Mul", node.part("Mul", dividend, node.part("Sign", divisor)), magnitude)
+    if node.is_constant(1) and node.is_constant(2):
+        first, second = node.reals(1), node.reals(2)
+        return node.part("Add", node.part("Mul", which, first - second), second)
+    return node.part("Add", node.part("Mul", node.part("Sub", one, other), which), other)
 
 
-def _constant_choice(importer: Importer, node: GraphNode, parts: Parts) -> None:
+def _constant_choice(node: GraphNode) -> Value:
     """Where with a constant condition."""
-    mask = importer.reals(node, 0) != 0
-    tensors = node.input[1:]
-    shapes = [
-        importer.reals(node, number).shape
-        if importer.is_constant(node, number)
-        else importer.value(node, number).shape
-        for number in (1, 2)
-    ]
-    shape = np.broadcast_shapes(mask.shape, *shapes)
+    mask = node.reals(0) != 0
+    operands = [node.reals(n) if node.is_constant(n) else node.value(n) for n in (1, 2)]
+    shape = np.broadcast_shapes(mask.shape, *(operand.shape for operand in operands))
     fixed: Reals = np.zeros(1)
-    chosen: list[str] = []
-    for number, places in ((1, mask), (2, ~mask)):
+    chosen: list[Value] = []
+    for number, operand, places in ((1, operands[0], mask), (2, operands[1], ~mask)):
         if not places.any():
             continue
-        if importer.is_constant(node, number):
-            fixed = fixed + np.where(places, importer.reals(node, number), 0.0)
+        if not isinstance(operand, Value):
+            fixed = fixed + np.where(places, operand, 0.0)
         elif places.all():
-            chosen.append(tensors[number - 1])
+            chosen.append(operand)
         else:
-            chosen.append(parts("Mul", tensors[number - 1], places.astype(float)))
+            chosen.append(node.part("Mul", node.inputs[number], places.astype(float)))
     if not chosen:
-        constant = importer.constant_of(node, np.broadcast_to(fixed, shape))
-        importer.name_output(node, node.output[0], constant)
-    elif len(chosen) > 1:
-        parts("Add", *chosen, last=True)
-    elif fixed.any():
-        parts("Add", chosen[0], np.broadcast_to(fixed, shape), last=True)
-    elif parts.value(chosen[0]).shape == shape:
-        parts("Identity", chosen[0], last=True)
-    else:
-        parts("Expand", chosen[0], np.array(shape), last=True)
+        return node.constant_of(np.broadcast_to(fixed, shape))
+    if len(chosen) > 1:
+        return node.part("Add", *chosen)
+    if fixed.any():
+        return node.part("Add", chosen[0], np.broadcast_to(fixed, shape))
+    if chosen[0].shape == shape:
+        return node.part("Identity", chosen[0])
+    return node.part("Expand", chosen[0], np.array(shape))
 
 
-def argument(kind: str) -> Callable[[Importer, GraphNode], None]:
+def argument(kind: str) -> Callable[[GraphNode], Value]:
     """The function of ArgMax (``max``) or ArgMin (``min``): where the largest or smallest element
     of an axis is."""
 
-    def operator(importer: Importer, node: GraphNode) -> None:
-        parts = Parts(importer, node)
-        (x,) = node.input
-        shape = importer.value(node).shape
-        axis = int(attribute(node, "axis", 0))
-        if not -len(shape) <= axis < len(shape):
-            raise refused(node, f"axis must be from {-len(shape)} to {len(shape) - 1}, not {axis}")
-        axis %= len(shape)
+    def operator(node: GraphNode) -> Value:
+        x: Tensor = node.inputs[0]
+        shape = node.value().shape
+        axis = node.axis(node.attribute("axis", 0), len(shape))
         if kind == "min":
-            x = parts("Sub", 0.0, x)
+            x = node.part("Sub", 0.0, x)
         count = shape[axis]
-        largest = parts("ReduceMax", x, axes=[axis])
-        integers = node.input[0] in importer.graph.integers
-        below = parts("Sub", largest, x)
-        other = _positive(parts, below, integers=integers)
+        largest = node.part("ReduceMax", x, axes=[axis])
+        integers = node.inputs[0] in node.importer.graph.integers
+        below = node.part("Sub", largest, x)
+        other = _positive(node, below, integers=integers)
         places = np.arange(count).reshape([-1] + [1] * (len(shape) - 1 - axis))
-        last = bool(attribute(node, "select_last_index", 0))
+        last = bool(node.attribute("select_last_index", 0))
         # Among the largest elements, the greatest number, or the greatest of their negatives.
-        ranked = parts("Add", parts("Mul", other, -float(count)), places if last else -places)
-        keepdims = int(attribute(node, "keepdims", 1))
-        best = parts("ReduceMax", ranked, last=last, axes=[axis], keepdims=keepdims)
-        if not last:
-            parts("Sub", 0.0, best, last=True)
+        ranked = node.part(
+            "Add", node.part("Mul", other, -float(count)), places if last else -places
+        )
+        keepdims = int(node.attribute("keepdims", 1))
+        best = node.part("ReduceMax", ranked, axes=[axis], keepdims=keepdims)
+        return best if last else node.part("Sub", 0.0, best)
 
     return operator

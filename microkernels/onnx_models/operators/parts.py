@@ -6,238 +6,168 @@ An element of a one-hot vector is 1 minus the distance of the number from the el
 where that is negative, so numbers are exact; a table is multiplied by such vectors.
 """
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from math import prod
 
 import numpy as np
-from numpy.typing import NDArray
 
 from microkernels.common.fixed_point import Reals
-from microkernels.onnx_models.importer import Importer, Operator
+from microkernels.networks.curves import Function
 from microkernels.onnx_models.model import Value
-from microkernels.onnx_models.read import GraphNode, attribute, axis_of, refused
+from microkernels.onnx_models.node import GraphNode
 
 from .arrange import movement
-from .elements import unary
 
-#: A tensor's name, or a constant.
-Tensor = str | NDArray[Any] | float
-#: Parts that are not operators of ONNX: whether elements are above 0, and reciprocals, 0 of 0.
-_PARTS: Mapping[str, Operator] = {"Inverse": unary("inverse"), "Step": unary("positive")}
 #: What follows a linear model -> the operators that do it.
 _AFTER = {"NONE": "Identity", "LOGISTIC": "Sigmoid", "SOFTMAX": "Softmax"}
 
 
-class Parts:
-    """Nodes instead of one.
-
-    Parameters:
-        node: that is replaced.
-    """
-
-    def __init__(self, importer: Importer, node: GraphNode) -> None:
-        self._importer = importer
-        self._node = node
-        self._count = 0
-
-    def __call__(
-        self, op: str, *inputs: Tensor, last: bool = False, output: str = "", **attributes: Any
-    ) -> str:
-        """Add a node; returns the name of its output.
-
-        Parameters:
-            op: an operator, or one of the further parts. inputs: at least one depends on the
-                model's inputs.
-            last: it makes the first output of the node that is replaced.
-            output: that it makes; "": the first one, or a further tensor.
-        """
-        from onnx import helper
-
-        name = output or (self._node.output[0] if last else self._name())
-        names = tuple(each if isinstance(each, str) else self.constant(each) for each in inputs)
-        node = helper.make_node(op, names, [name], self._node.name, **attributes)
-        (_PARTS.get(op) or self._importer.operators[op])(self._importer, node)
-        return name
-
-    def constant(self, values: NDArray[Any] | float) -> str:
-        """The name of a tensor of constants."""
-        name = self._name()
-        graph = self._importer.graph
-        constants = {**graph.constants, name: np.asarray(values)}
-        self._importer.graph = replace(graph, constants=constants)
-        return name
-
-    def value(self, tensor: str) -> Value:
-        """A tensor that depends on the model's inputs.
-
-        Raises:
-            ModelError: it is constant.
-        """
-        if tensor not in self._importer.values:
-            raise refused(self._node, f"its input {tensor} must depend on the model's inputs")
-        return self._importer.values[tensor]
-
-    def shape(self, tensor: str) -> tuple[int, ...]:
-        """Shape of such a tensor."""
-        return self.value(tensor).shape
-
-    def _name(self) -> str:
-        self._count += 1
-        return f"{self._node.output[0]} {self._count}"
+def step(node: GraphNode, value: Value) -> Value:
+    """1 for elements above 0, else 0."""
+    return node.curve(value, Function("positive"))
 
 
-def _selection(importer: Importer, parts: Parts, tensor: str, count: int) -> str:
+def inverse(node: GraphNode, value: Value) -> Value:
+    """Reciprocals, of 0 0."""
+    return node.curve(value, Function("inverse"))
+
+
+def _at(node: GraphNode, distance: Value) -> Value:
+    """1 where a number has no distance from a place, 0 where it has 1 or more."""
+    nearness = node.part("Sub", 1.0, node.part("Abs", distance))
+    return node.part("Clip", nearness, min=0.0, max=1.0)
+
+
+def _selection(node: GraphNode, numbers: Value, count: int) -> Value:
     """One-hot vectors of ``count`` elements along a further axis: 0 for numbers beyond them."""
-    shape = (*parts.shape(tensor), 1)
-    column = parts("Reshape", tensor, np.array(shape))
-    wide = parts("MatMul", column, np.ones((1, count)))
-    distance = parts("Abs", parts("Sub", wide, np.arange(float(count))))
-    return parts("Clip", parts("Sub", 1.0, distance), min=0.0, max=1.0)
+    column = replace(numbers, shape=(*numbers.shape, 1))
+    wide = node.part("MatMul", column, np.ones((1, count)))
+    return _at(node, node.part("Sub", wide, np.arange(float(count))))
 
 
-def gather(importer: Importer, node: GraphNode) -> None:
+def gather(node: GraphNode) -> Value:
     """Gather: by constant indices, or from a constant table by indices from 0 on."""
-    if not importer.is_constant(node, 0):
-        movement(importer, node)
-        return
-    table = importer.reals(node, 0)
-    axis = int(attribute(node, "axis", 0))
+    if not node.is_constant(0):
+        return movement(node)
+    table = node.reals(0)
+    axis = int(node.attribute("axis", 0))
     if axis not in (0, -table.ndim):
-        raise refused(node, f"axis of a constant table must be 0, not {axis}")
-    parts = Parts(importer, node)
-    shape = (*parts.shape(node.input[1]), *table.shape[1:])
-    chosen = _selection(importer, parts, node.input[1], len(table))
-    rows = parts("MatMul", chosen, table.reshape(len(table), -1))
-    parts("Reshape", rows, np.array(shape), last=True)
+        raise node.refused(f"axis of a constant table must be 0, not {axis}")
+    numbers = node.value(1)
+    chosen = _selection(node, numbers, len(table))
+    rows = node.part("MatMul", chosen, table.reshape(len(table), -1))
+    return replace(rows, shape=(*numbers.shape, *table.shape[1:]))
 
 
-def extract(importer: Importer, node: GraphNode) -> None:
+def extract(node: GraphNode) -> Value:
     """ArrayFeatureExtractor: elements of the last axis, or of a constant vector such as labels."""
-    parts = Parts(importer, node)
-    if importer.is_constant(node, 0):
-        table = importer.reals(node, 0).reshape(-1, 1)
-        shape = parts.shape(node.input[1])
-        chosen = _selection(importer, parts, node.input[1], len(table))
-        rows = parts("MatMul", chosen, table)
-        parts("Reshape", rows, np.array((1, int(np.prod(shape)))), last=True)
-        return
-    places = importer.reals(node, 1).ravel().astype(np.int64)
-    parts("Gather", node.input[0], places, axis=-1, last=True)
+    if node.is_constant(0):
+        table, numbers = node.reals(0).reshape(-1, 1), node.value(1)
+        rows = node.part("MatMul", _selection(node, numbers, len(table)), table)
+        return replace(rows, shape=(1, prod(numbers.shape)))
+    places = node.reals(1).ravel().astype(np.int64)
+    return node.part("Gather", node.inputs[0], places, axis=-1)
 
 
-def one_hot(importer: Importer, node: GraphNode) -> None:
+def one_hot(node: GraphNode) -> Value:
     """OneHot with constant depth and values, of numbers from 0 on."""
-    depth, values = importer.reals(node, 1), importer.reals(node, 2)
+    depth, values = node.reals(1), node.reals(2)
     if depth.size != 1 or values.size != 2:
-        raise refused(node, "depth must be one number, and values two")
-    parts = Parts(importer, node)
-    rank = len(parts.shape(node.input[0])) + 1
-    axis = axis_of(node, -1, rank)
-    chosen: Tensor = _selection(importer, parts, node.input[0], int(depth.ravel()[0]))
+        raise node.refused("depth must be one number, and values two")
+    numbers = node.value()
+    rank = len(numbers.shape) + 1
+    axis = node.axis(node.attribute("axis", -1), rank)
+    chosen = _selection(node, numbers, int(depth.ravel()[0]))
     off, on = (float(value) for value in values.ravel())
     if (off, on) != (0.0, 1.0):
-        chosen = parts("Add", parts("Mul", chosen, on - off), off)
+        chosen = node.part("Add", node.part("Mul", chosen, on - off), off)
     if axis == rank - 1:
-        parts("Identity", chosen, last=True)
-        return
+        return node.part("Identity", chosen)
     order = list(range(rank - 1))
     order.insert(axis, rank - 1)
-    parts("Transpose", chosen, perm=order, last=True)
+    return node.part("Transpose", chosen, perm=order)
 
 
-def hardmax(importer: Importer, node: GraphNode) -> None:
+def hardmax(node: GraphNode) -> Value:
     """Hardmax along one axis: 1 for the first of its largest elements."""
-    parts = Parts(importer, node)
-    (x,) = node.input
-    shape = parts.shape(x)
-    before = importer.graph.opset < 13
-    axis = axis_of(node, 1 if before else -1, len(shape))
+    shape = node.value().shape
+    before = node.importer.graph.opset < 13
+    axis = node.axis(node.attribute("axis", 1 if before else -1), len(shape))
     if before and axis != len(shape) - 1:
-        raise refused(node, "axis must be the last one before opset 13")
+        raise node.refused("axis must be the last one before opset 13")
     places = np.arange(float(shape[axis])).reshape([-1] + [1] * (len(shape) - 1 - axis))
-    first = parts("ArgMax", x, axis=axis)
-    distance = parts("Abs", parts("Sub", first, np.broadcast_to(places, shape)))
-    parts("Clip", parts("Sub", 1.0, distance), min=0.0, max=1.0, last=True)
+    first = node.part("ArgMax", node.inputs[0], axis=axis)
+    return _at(node, node.part("Sub", first, np.broadcast_to(places, shape)))
 
 
-def scaler(importer: Importer, node: GraphNode) -> None:
+def scaler(node: GraphNode) -> Value:
     """Scaler: elements minus an offset, times a factor."""
-    parts = Parts(importer, node)
     offset, scale = (
-        np.asarray(attribute(node, name, [default]), np.float64)
+        np.asarray(node.attribute(name, [default]), np.float64)
         for name, default in (("offset", 0.0), ("scale", 1.0))
     )
-    parts("Mul", parts("Sub", node.input[0], offset), scale, last=True)
+    return node.part("Mul", node.part("Sub", node.inputs[0], offset), scale)
 
 
-def binarizer(importer: Importer, node: GraphNode) -> None:
+def binarizer(node: GraphNode) -> Value:
     """Binarizer: 1 for elements above a threshold, else 0."""
-    parts = Parts(importer, node)
-    threshold = float(attribute(node, "threshold", 0.0))
-    parts("Step", parts("Sub", node.input[0], threshold), last=True)
+    threshold = float(node.attribute("threshold", 0.0))
+    return step(node, node.part("Sub", node.inputs[0], threshold))
 
 
-def normalizer(importer: Importer, node: GraphNode) -> None:
+def normalizer(node: GraphNode) -> Value:
     """Normalizer: rows divided by their L1 or L2 norm; rows of zeros stay."""
-    parts = Parts(importer, node)
-    (x,) = node.input
-    norm = attribute(node, "norm", "MAX")
+    norm = node.attribute("norm", "MAX")
     if norm not in ("L1", "L2"):
-        raise refused(node, f"norm must be L1 or L2, not {norm}")
-    total = parts(f"Reduce{norm}", x, axes=[-1])
-    parts("Mul", x, parts("Inverse", total), last=True)
+        raise node.refused(f"norm must be L1 or L2, not {norm}")
+    total = node.part(f"Reduce{norm}", node.inputs[0], axes=[-1])
+    return node.part("Mul", node.inputs[0], inverse(node, total))
 
 
-def _scores(importer: Importer, node: GraphNode, parts: Parts, outputs: int, output: str) -> str:
-    """A linear model and what follows it."""
-    weights = np.asarray(attribute(node, "coefficients", []), np.float64)
+def _scores(node: GraphNode, outputs: int) -> tuple[Value, str]:
+    """A linear model, and the operator that follows it."""
+    weights = np.asarray(node.attribute("coefficients", []), np.float64)
     if not weights.size or weights.size % outputs:
-        raise refused(node, f"{weights.size} coefficients do not fit {outputs} outputs")
-    after = attribute(node, "post_transform", "NONE")
+        raise node.refused(f"{weights.size} coefficients do not fit {outputs} outputs")
+    after = node.attribute("post_transform", "NONE")
     if after not in _AFTER:
-        raise refused(node, f"post_transform must be one of {', '.join(_AFTER)}, not {after}")
-    bias = np.asarray(attribute(node, "intercepts", [0.0] * outputs), np.float64)
-    product = parts("MatMul", node.input[0], weights.reshape(outputs, -1).T)
-    sums = parts("Add", product, bias)
-    if importer.used(output):
-        parts(_AFTER[after], sums, output=output)
-    return sums
+        raise node.refused(f"post_transform must be one of {', '.join(_AFTER)}, not {after}")
+    bias = np.asarray(node.attribute("intercepts", [0.0] * outputs), np.float64)
+    product = node.part("MatMul", node.inputs[0], weights.reshape(outputs, -1).T)
+    return node.part("Add", product, bias), _AFTER[after]
 
 
-def regressor(importer: Importer, node: GraphNode) -> None:
+def regressor(node: GraphNode) -> Value:
     """LinearRegressor."""
-    outputs = int(attribute(node, "targets", 1))
-    _scores(importer, node, Parts(importer, node), outputs, node.output[0])
+    sums, after = _scores(node, int(node.attribute("targets", 1)))
+    return node.part(after, sums)
 
 
-def _labels(importer: Importer, node: GraphNode) -> Reals | None:
+def _labels(node: GraphNode) -> Reals | None:
     """Labels of integers; None: nothing uses them."""
-    if not importer.used(node.output[0]):
+    if not node.importer.used(node.outputs[0]):
         return None
-    labels = np.asarray(attribute(node, "classlabels_ints", []), np.float64)
+    labels = np.asarray(node.attribute("classlabels_ints", []), np.float64)
     if not labels.size:
-        scores = node.output[1] if len(node.output) > 1 else ""
-        raise refused(
-            node,
-            f"its labels {node.output[0]} are text; vip nn compile --outputs {scores} compiles "
-            "the scores alone",
+        scores = node.outputs[1] if len(node.outputs) > 1 else ""
+        raise node.refused(
+            f"its labels {node.outputs[0]} are text; vip nn compile --outputs {scores} compiles "
+            "the scores alone"
         )
     return labels
 
 
-def classifier(importer: Importer, node: GraphNode) -> None:
+def classifier(node: GraphNode) -> Value | None:
     """LinearClassifier with a score for each label."""
-    labels = _labels(importer, node)
-    names = attribute(node, "classlabels_ints", []) or attribute(node, "classlabels_strings", [])
-    parts = Parts(importer, node)
-    output = node.output[1] if len(node.output) > 1 else ""
-    sums = _scores(importer, node, parts, len(names), output)
+    labels = _labels(node)
+    names = node.attribute("classlabels_ints", []) or node.attribute("classlabels_strings", [])
+    sums, after = _scores(node, len(names))
+    for output in filter(node.importer.used, node.outputs[1:]):
+        node.name_output(output, node.part(after, sums))
     if labels is None:
-        return
+        return None
     # Scores that are rounded to the same element are no longer the largest alone.
-    best = parts("ArgMax", sums, axis=-1, keepdims=0)
+    best = node.part("ArgMax", sums, axis=-1, keepdims=0)
     if (labels == np.arange(len(labels))).all():
-        parts("Identity", best, last=True)
-    else:
-        parts("Gather", labels, best, last=True)
+        return node.part("Identity", best)
+    return node.part("Gather", labels, best)

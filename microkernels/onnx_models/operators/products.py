@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from itertools import pairwise
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -16,12 +17,11 @@ from microkernels.networks.network import (
     Rearrange,
 )
 from microkernels.nn.product import MOST_INNER
-from microkernels.onnx_models.importer import Importer
 from microkernels.onnx_models.model import Value
-from microkernels.onnx_models.read import GraphNode, attribute, mixing, refused
+from microkernels.onnx_models.node import GraphNode
 
 from .arrange import Index, adjacent, copied, index_of, rearranged, rows
-from .elements import affine, combine, with_constant
+from .elements import combine, with_constant
 from .linear import connect, pixel_conv
 
 #: Mean elements per piece below which a product with the identity is the faster way to transpose.
@@ -30,50 +30,45 @@ _LONG_PIECE = 4
 _MOST_PARTS = 8
 
 
-def matmul(importer: Importer, node: GraphNode) -> None:
+def matmul(node: GraphNode) -> Value:
     """MatMul of an input and constant weights, or of two inputs."""
-    if not importer.is_constant(node, 1) or importer.weights(node, 1).ndim != 2:
-        product_of(importer, node, _operand(importer, node, 0), _operand(importer, node, 1))
-        return
-    weights = importer.weights(node, 1)
-    value = importer.value(node)
+    if not node.is_constant(1) or node.weights(1).ndim != 2:
+        return product_of(node, _operand(node, 0), _operand(node, 1))
+    weights = node.weights(1)
+    value = node.value()
     if len(value.shape) == 2 and value.size.elements == len(weights):
-        connect(importer, node, weights.T)
-    else:
-        _pixels(importer, node, value, weights)
+        return connect(node, weights.T)
+    return _pixels(node, value, weights)
 
 
-def _pixels(
-    importer: Importer, node: GraphNode, value: Value, weights: Reals, *, last: bool = True
-) -> Value:
+def _pixels(node: GraphNode, value: Value, weights: Reals) -> Value:
     """Rows times inputs x outputs weights: a convolution with single pixels."""
-    if len(importer.image_of(value.shape)) < 2 or value.shape[-1] != len(weights):
-        raise refused(
-            node,
+    if len(node.importer.image_of(value.shape)) < 2 or value.shape[-1] != len(weights):
+        raise node.refused(
             f"weights of shape {list(weights.shape)} do not fit an input of shape "
-            f"{list(value.shape)}",
+            f"{list(value.shape)}"
         )
     outputs = weights.shape[1]
-    in_rows = rows(importer, node, value)
+    in_rows = rows(node, value)
     shape = (*value.shape[:-1], outputs)
     bias = np.zeros(outputs)
-    return pixel_conv(importer, node, in_rows, weights.T, bias, shape, last=last, turned=True)
+    return pixel_conv(node, in_rows, weights.T, bias, shape, turned=True)
 
 
-def _operand(importer: Importer, node: GraphNode, number: int) -> Value | Reals:
+def _operand(node: GraphNode, number: int) -> Value | Reals:
     """An operand of a product: a tensor or constants."""
-    if importer.is_constant(node, number):
-        return importer.reals(node, number)
-    return importer.value(node, number)
+    if node.is_constant(number):
+        return node.reals(number)
+    return node.value(number)
 
 
-def _check_products(importer: Importer, node: GraphNode, operands: Sequence[Value | Reals]) -> None:
+def _check_products(node: GraphNode, operands: Sequence[Value | Reals]) -> None:
     """Refuse a product that sums over images, or whose first axis is not that of the images.
 
     Raises:
         MixedImagesError: it is such a product.
     """
-    if importer.batch == 1:
+    if node.batch == 1:
         return
     first, second = operands
     ranks = [len(operand.shape) for operand in operands]
@@ -81,16 +76,15 @@ def _check_products(importer: Importer, node: GraphNode, operands: Sequence[Valu
         isinstance(second, Value) and ranks[1] <= 2
     )
     if inner:
-        raise mixing(node, f"its sums are over the batch of {importer.batch}")
+        raise node.mixing(f"its sums are over the batch of {node.batch}")
     if any(isinstance(operand, Value) and len(operand.shape) < max(ranks) for operand in operands):
-        raise mixing(
-            node,
-            f"the batch of {importer.batch} is not the first axis of both inputs and of its output",
+        raise node.mixing(
+            f"the batch of {node.batch} is not the first axis of both inputs and of its output"
         )
 
 
 def _image_operand(
-    importer: Importer, node: GraphNode, operand: Value | Reals, rank: int
+    node: GraphNode, operand: Value | Reals, rank: int
 ) -> tuple[Value, tuple[int, ...]]:
     """An operand of a product as a map, and its shape in the product of an image.
 
@@ -99,48 +93,38 @@ def _image_operand(
             images; any other constant is the same for all images.
     """
     if isinstance(operand, Value):
-        return operand, importer.image_of(operand.shape)
+        return operand, node.importer.image_of(operand.shape)
     shape = operand.shape
-    if importer.batch > 1:
+    if node.batch > 1:
         shape = operand.shape[1:] if operand.ndim == rank > 2 else operand.shape
-        operand = np.broadcast_to(operand, (importer.batch, *shape))
-    return importer.constant_of(node, operand, turned=True), shape
+        operand = np.broadcast_to(operand, (node.batch, *shape))
+    return node.constant_of(operand, turned=True), shape
 
 
 def _matrices(
-    importer: Importer, value: Value, shape: tuple[int, ...], lead: tuple[int, ...]
+    node: GraphNode, value: Value, shape: tuple[int, ...], lead: tuple[int, ...]
 ) -> Index:
     """Numbers of an image's elements in matrices of ``shape``: one for all, or as many as ``lead``
     requires."""
-    index = index_of(importer, value).reshape(shape)
+    index = index_of(node, value).reshape(shape)
     if prod(shape[:-2]) not in (1, prod(lead)):
         index = np.broadcast_to(index, (*lead, *shape[-2:]))
-    return index[np.newaxis] if importer.batch > 1 else index
+    return index[np.newaxis] if node.batch > 1 else index
 
 
-def product_of(
-    importer: Importer,
-    node: GraphNode,
-    first: Value | Reals,
-    second: Value | Reals,
-    *,
-    last: bool = True,
-) -> Value:
+def product_of(node: GraphNode, first: Value | Reals, second: Value | Reals) -> Value:
     """The matrix product of two tensors.
-
-    Parameters:
-        last: it is the node's output.
 
     Raises:
         ModelError: they don't fit each other, or rows are too long.
     """
     ranks = [len(operand.shape) for operand in (first, second)]
     if not all(ranks):
-        raise refused(node, "its inputs must be vectors or matrices")
-    _check_products(importer, node, (first, second))
+        raise node.refused("its inputs must be vectors or matrices")
+    _check_products(node, (first, second))
     shapes = [list(operand.shape) for operand in (first, second)]
-    first, one = _image_operand(importer, node, first, max(ranks))
-    second, other = _image_operand(importer, node, second, max(ranks))
+    first, one = _image_operand(node, first, max(ranks))
+    second, other = _image_operand(node, second, max(ranks))
     # A vector is a row of the first operand, and a column of the second.
     row, column = len(one) == 1, len(other) == 1
     one = (1, *one) if row else one
@@ -150,15 +134,14 @@ def product_of(
         lead = np.broadcast_shapes(one[:-2], other[:-2])
     inner, columns = other[-2:]
     if lead is None or one[-1] != inner:
-        raise refused(node, f"inputs of shapes {shapes[0]} and {shapes[1]} have no product")
+        raise node.refused(f"inputs of shapes {shapes[0]} and {shapes[1]} have no product")
     if inner > _MOST_PARTS * MOST_INNER:
-        raise refused(
-            node,
-            f"its rows have {inner} elements; at most {_MOST_PARTS * MOST_INNER} are supported",
+        raise node.refused(
+            f"its rows have {inner} elements; at most {_MOST_PARTS * MOST_INNER} are supported"
         )
-    batch = (importer.batch,) if importer.batch > 1 else ()
+    batch = (node.batch,) if node.batch > 1 else ()
     indices = [
-        _matrices(importer, value, shape, lead) for value, shape in ((first, one), (second, other))
+        _matrices(node, value, shape, lead) for value, shape in ((first, one), (second, other))
     ]
     size = MapSize(prod(lead), one[-2], columns)
     output = (*batch, *lead)
@@ -168,120 +151,106 @@ def product_of(
     edges = [inner * part // parts for part in range(parts + 1)]
     total: Value | None = None
     for start, end in pairwise(edges):
-        left = rearranged(importer, node, [first], indices[0][..., start:end], turned=True)
-        right = _columns(importer, node, second, indices[1][..., start:end, :])
-        left, right = (in_one_slice(importer, node, factor) for factor in (left, right))
-        layer = Product(
-            name=importer.unique(node.name), source=left.layer, other=right.layer, fraction=0
-        )
-        named = last and end == inner
-        alone = total is None
-        part = importer.add(node, layer, size, output, last=named and alone, turned=True)
-        if total is not None:
-            part = combine(importer, node, "add", total, part, last=named)
-        total = part
+        left = rearranged(node, [first], indices[0][..., start:end], turned=True)
+        right = _columns(node, second, indices[1][..., start:end, :])
+        left, right = (in_one_slice(node, factor) for factor in (left, right))
+        place: dict[str, Any] = {"size": size, "shape": output, "turned": True}
+        part = node.apply(Product, left, **place, other=right.layer, fraction=0)
+        total = part if total is None else combine(node, "add", total, part)
     assert total is not None
     return total
 
 
-def gemm(importer: Importer, node: GraphNode) -> None:
+def gemm(node: GraphNode) -> Value:
     """Gemm of rows and constant weights, or of two matrices."""
-    alpha, beta = (float(attribute(node, name, 1.0)) for name in ("alpha", "beta"))
-    swapped = [bool(attribute(node, name, 0)) for name in ("transA", "transB")]
-    if importer.is_constant(node, 1) and not swapped[0]:
-        weights = importer.weights(node, 1)
+    alpha, beta = (float(node.attribute(name, 1.0)) for name in ("alpha", "beta"))
+    swapped = [bool(node.attribute(name, 0)) for name in ("transA", "transB")]
+    if node.is_constant(1) and not swapped[0]:
+        weights = node.weights(1)
         if weights.ndim != 2:
-            raise refused(node, f"weights must have 2 dimensions, not {weights.ndim}")
+            raise node.refused(f"weights must have 2 dimensions, not {weights.ndim}")
         if swapped[1]:
             weights = weights.T
         if alpha != 1:
             weights = weights * alpha
-        value = importer.value(node)
-        if value.shape[:1] == (importer.batch,):
-            product = connect(importer, node, weights.T, last=False)
+        value = node.value()
+        if value.shape[:1] == (node.batch,):
+            product = connect(node, weights.T)
         else:
-            product = _pixels(importer, node, value, weights, last=False)
+            product = _pixels(node, value, weights)
     else:
-        operands = [
-            _matrix(importer, node, number, swap=swap) for number, swap in enumerate(swapped)
-        ]
-        product = product_of(importer, node, *operands, last=False)
+        operands = [_matrix(node, number, swap=swap) for number, swap in enumerate(swapped)]
+        product = product_of(node, *operands)
         if alpha != 1:
-            product = affine(importer, node, product, alpha, 0.0, last=False)
-    if len(node.input) < 3 or not node.input[2]:
-        importer.alias(node, product, product.shape)
-    elif importer.is_constant(node, 2):
-        bias = importer.reals(node, 2) * beta
-        with_constant(importer, node, "add", product, bias, first=False)
-    else:
-        added = importer.value(node, 2)
-        if beta != 1:
-            added = affine(importer, node, added, beta, 0.0, last=False)
-        combine(importer, node, "add", product, added)
+            product = node.affine(product, alpha, 0.0)
+    if not node.has_input(2):
+        return product
+    if node.is_constant(2):
+        return with_constant(node, "add", product, node.reals(2) * beta, first=False)
+    added = node.value(2)
+    if beta != 1:
+        added = node.affine(added, beta, 0.0)
+    return combine(node, "add", product, added)
 
 
-def _matrix(importer: Importer, node: GraphNode, number: int, *, swap: bool) -> Value | Reals:
+def _matrix(node: GraphNode, number: int, *, swap: bool) -> Value | Reals:
     """An operand of Gemm; ``swap``: transpose it."""
-    operand = _operand(importer, node, number)
+    operand = _operand(node, number)
     if len(operand.shape) != 2:
-        raise refused(node, f"input {number} must have 2 dimensions, not {len(operand.shape)}")
+        raise node.refused(f"input {number} must have 2 dimensions, not {len(operand.shape)}")
     if not swap:
         return operand
     if not isinstance(operand, Value):
         return operand.T
-    if importer.batch > 1:
-        raise mixing(node, f"trans{'AB'[number]} moves the batch of {importer.batch}")
-    index = index_of(importer, operand).T
-    return rearranged(importer, node, [operand], index, turned=True)
+    if node.batch > 1:
+        raise node.mixing(f"trans{'AB'[number]} moves the batch of {node.batch}")
+    index = index_of(node, operand).T
+    return rearranged(node, [operand], index, turned=True)
 
 
-def _columns(importer: Importer, node: GraphNode, value: Value, index: Index) -> Value:
+def _columns(node: GraphNode, value: Value, index: Index) -> Value:
     """The columns of the matrices of ``index`` as rows."""
     turned = index.swapaxes(-1, -2)
-    size = importer.rows_of(index.shape)
-    short = adjacent(importer, value, turned) < _LONG_PIECE
+    size = node.importer.rows_of(index.shape)
+    short = adjacent(node, value, turned) < _LONG_PIECE
     if not short or size.channels > MOST_INNER or min(size.height, size.channels) == 1:
-        return rearranged(importer, node, [value], turned, turned=True)
+        return rearranged(node, [value], turned, turned=True)
     # Single elements move slowly; a product with the identity moves whole rows.
-    lines = rearranged(importer, node, [value], index, turned=True)
-    batch = (importer.batch,) if importer.batch > 1 else ()
+    lines = rearranged(node, [value], index, turned=True)
+    batch = (node.batch,) if node.batch > 1 else ()
     square = np.broadcast_to(np.eye(size.channels), (*batch, size.channels, size.channels))
-    one = importer.constant_of(node, square, turned=True)
-    layer = Product(
-        name=importer.unique(f"{node.name}_turned"),
-        source=one.layer,
-        other=lines.layer,
-        fraction=0,
-    )
-    turned_size = MapSize(size.width, size.channels, size.height)
-    shape = (*batch, *turned.shape[1:]) if batch else turned.shape
-    return importer.add(node, layer, turned_size, shape, last=False, turned=True)
+    one = node.constant_of(square, turned=True)
+    place: dict[str, Any] = {
+        "size": MapSize(size.width, size.channels, size.height),
+        "shape": (*batch, *turned.shape[1:]) if batch else turned.shape,
+    }
+    return node.apply(Product, one, **place, suffix="_turned", other=lines.layer, fraction=0)
 
 
-def _connected(importer: Importer, name: str) -> bool:
+def _connected(node: GraphNode, name: str) -> bool:
     """Whether a map has the slices of a fully connected layer's outputs, which are distributed over
     a chip's vaults."""
-    layer = importer.layers.get(name)
+    layer = node.importer.layers.get(name)
     if layer is None:
         return False
     if layer.keeps_slices and not layer.one_slice:
-        return any(_connected(importer, source) for source in layer.sources)
+        return any(_connected(node, source) for source in layer.sources)
     return layer.output_depth(1) is not None
 
 
-def in_one_slice(importer: Importer, node: GraphNode, value: Value) -> Value:
+def in_one_slice(node: GraphNode, value: Value) -> Value:
     """``value`` in a map whose rows are in one piece, also on several vaults."""
     # Layers that write or read a map with more channels than a vector may need thinner slices.
     wide = value.size.channels > MAX_VL
-    layer = importer.layers.get(value.layer)
+    layer = node.importer.layers.get(value.layer)
     in_rows = layer is not None and (layer.one_slice or layer.copies)
-    if in_rows or not (wide or _connected(importer, value.layer)):
+    if in_rows or not (wide or _connected(node, value.layer)):
         return value
-    value = copied(importer, node, value)
+    value = copied(node, value)
     layer = Rearrange(
-        name=importer.unique(f"{node.name}_rows"),
+        name=node.importer.unique(f"{node.name}_rows"),
         inputs=(value.layer,),
         size=value.size,
         order=array("q", range(value.size.elements)),
     )
-    return importer.add(node, layer, value.size, value.shape, last=False, turned=value.turned)
+    return node.add(layer, value.size, value.shape, turned=value.turned)

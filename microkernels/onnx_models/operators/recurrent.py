@@ -6,15 +6,15 @@ by a convolution with single pixels. A recurrent layer per direction then comput
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from microkernels.common.fixed_point import Reals
 from microkernels.networks.network import Dense, MapSize, Recurrent
 from microkernels.networks.parameters import Weights
-from microkernels.onnx_models.importer import Importer
 from microkernels.onnx_models.model import Value
-from microkernels.onnx_models.read import GraphNode, attribute, mixing, refused
+from microkernels.onnx_models.node import GraphNode
 
 from .arrange import Index, index_of, rearranged, straight
 from .linear import pixel_conv
@@ -42,30 +42,30 @@ class _Sequences:
         ModelError: inputs or attributes don't fit each other, or are not supported.
     """
 
-    def __init__(self, importer: Importer, node: GraphNode, gates: int) -> None:
-        self.importer, self.node = importer, node
-        direction = str(attribute(node, "direction", "forward"))
+    def __init__(self, node: GraphNode, gates: int) -> None:
+        self.node = node
+        direction = str(node.attribute("direction", "forward"))
         if direction not in _DIRECTIONS:
-            raise refused(
-                node, f"direction must be one of {', '.join(_DIRECTIONS)}, not {direction}"
+            raise node.refused(
+                f"direction must be one of {', '.join(_DIRECTIONS)}, not {direction}"
             )
         self.reverse = _DIRECTIONS[direction]
         self.input = self._input()
         self._check(gates)
         for name in ("clip", "activation_alpha", "activation_beta"):
-            if attribute(node, name, None):
-                raise refused(node, f"{name} is not supported")
+            if node.attribute(name, None):
+                raise node.refused(f"{name} is not supported")
 
     def _input(self) -> Value:
         """The input in a map whose columns are steps x sequences."""
-        importer, node = self.importer, self.node
-        value = importer.value(node)
+        node = self.node
+        value = node.value()
         if len(value.shape) != 3:
-            raise refused(node, f"its input must have 3 dimensions, not {len(value.shape)}")
-        self.batch_first = bool(attribute(node, "layout", 0))
-        if importer.batch > 1 and not self.batch_first:
-            raise mixing(node, f"the batch of {importer.batch} is the time of its input")
-        index = index_of(importer, value)
+            raise node.refused(f"its input must have 3 dimensions, not {len(value.shape)}")
+        self.batch_first = bool(node.attribute("layout", 0))
+        if node.batch > 1 and not self.batch_first:
+            raise node.mixing(f"the batch of {node.batch} is the time of its input")
+        index = index_of(node, value)
         index = index.swapaxes(0, 1) if self.batch_first else index
         self.steps, self.sequences, inputs = index.shape
         pixels = self.steps * self.sequences
@@ -74,23 +74,23 @@ class _Sequences:
             ordered and value.turned and value.size.width * value.size.height == pixels
         ):
             return value
-        return rearranged(importer, node, [value], self.of_image(index), turned=True)
+        return rearranged(node, [value], self.of_image(index), turned=True)
 
     def shape(self, *sizes: int) -> tuple[int, ...]:
         """``sizes`` after a first axis of images if there is a batch."""
-        return (self.importer.batch, *sizes) if self.importer.batch > 1 else sizes
+        return (self.node.batch, *sizes) if self.node.batch > 1 else sizes
 
     def of_image(self, index: Index) -> Index:
         """``index`` with a first axis of images if there is a batch."""
-        return index[np.newaxis] if self.importer.batch > 1 else index
+        return index[np.newaxis] if self.node.batch > 1 else index
 
     def _check(self, gates: int) -> None:
-        importer, node, count = self.importer, self.node, len(self.reverse)
-        weights, recurrent = importer.reals(node, 1), importer.reals(node, 2)
+        node, count = self.node, len(self.reverse)
+        weights, recurrent = node.reals(1), node.reals(2)
         self.cells = cells = recurrent.shape[-1]
         bias = np.zeros((count, 2 * gates * cells))
-        if importer.constant(node, _BIAS) is not None:
-            bias = importer.reals(node, _BIAS)
+        if node.constant(_BIAS) is not None:
+            bias = node.reals(_BIAS)
         inputs = self.input.shape[-1]
         for label, actual, expected in (
             ("W", weights, (count, gates * cells, inputs)),
@@ -98,15 +98,15 @@ class _Sequences:
             ("B", bias, (count, 2 * gates * cells)),
         ):
             if actual.shape != expected:
-                raise refused(
-                    node, f"{label} must have the shape {list(expected)}, not {list(actual.shape)}"
+                raise node.refused(
+                    f"{label} must have the shape {list(expected)}, not {list(actual.shape)}"
                 )
         self.weights = weights.reshape(count, gates, cells, inputs)
         self.recurrent = recurrent.reshape(count, gates, cells, cells)
         self.bias = bias.reshape(count, 2, gates, cells)
-        lengths = importer.constant(node, _LENGTHS)
+        lengths = node.constant(_LENGTHS)
         if lengths is not None and (lengths != self.steps).any():
-            raise refused(node, "all sequences must be as long as its input: sequence_lens differ")
+            raise node.refused("all sequences must be as long as its input: sequence_lens differ")
 
     def functions(self, supported: Sequence[Sequence[str]]) -> list[str]:
         """The first function of each direction, in lower case.
@@ -115,7 +115,7 @@ class _Sequences:
             supported: functions of a direction, each choice.
         """
         node, count = self.node, len(self.reverse)
-        declared = attribute(node, "activations", None) or list(supported[0]) * count
+        declared = node.attribute("activations", None) or list(supported[0]) * count
         names = [text.decode() if isinstance(text, bytes) else text for text in declared]
         lower = [name.lower() for name in names]
         each = len(supported[0])
@@ -123,39 +123,34 @@ class _Sequences:
         choices = [[name.lower() for name in choice] for choice in supported]
         if len(parts) != count or any(part not in choices for part in parts):
             allowed = " or ".join(", ".join(choice) for choice in supported)
-            raise refused(node, f"activations must be {allowed}, not {', '.join(names)}")
+            raise node.refused(f"activations must be {allowed}, not {', '.join(names)}")
         return [part[0] for part in parts]
 
     def start(self, number: int, direction: int) -> str:
         """Name of the layer with the state before the first step, from input ``number``; "": it is
         0."""
-        importer, node = self.importer, self.node
-        if number >= len(node.input) or not node.input[number]:
+        node = self.node
+        if not node.has_input(number):
             return ""
-        constant = importer.is_constant(node, number)
-        state = (
-            importer.reals(node, number)
-            if constant
-            else straight(importer, node, importer.value(node, number))
-        )
+        constant = node.is_constant(number)
+        state = node.reals(number) if constant else straight(node, node.value(number))
         directions = len(self.reverse)
         expected = (directions, self.sequences, self.cells)
         if self.batch_first:
-            expected = (importer.batch * self.sequences, directions, self.cells)
+            expected = (node.batch * self.sequences, directions, self.cells)
         if state.shape != expected:
-            raise refused(
-                node,
-                f"input {number} must have the shape {list(expected)}, not {list(state.shape)}",
+            raise node.refused(
+                f"input {number} must have the shape {list(expected)}, not {list(state.shape)}"
             )
         if isinstance(state, Value):
-            index = index_of(importer, state)
+            index = index_of(node, state)
             index = index[:, direction] if self.batch_first else index[direction]
-            return rearranged(importer, node, [state], self.of_image(index), turned=True).layer
+            return rearranged(node, [state], self.of_image(index), turned=True).layer
         values = state[:, direction] if self.batch_first else state[direction]
         if not values.any():
             return ""
-        images = values[:, np.newaxis] if importer.batch > 1 else values
-        return importer.constant_of(node, images, turned=True).layer
+        images = values[:, np.newaxis] if node.batch > 1 else values
+        return node.constant_of(images, turned=True).layer
 
     def layer(
         self,
@@ -164,7 +159,7 @@ class _Sequences:
         order: Sequence[int],
         matrix: Sequence[Reals],
         biases: tuple[Reals, Reals],
-        **attributes: object,
+        **attributes: Any,
     ) -> Value:
         """The layers of a direction: a map of steps x sequences x cells.
 
@@ -174,49 +169,40 @@ class _Sequences:
             biases: of these gates, and of the recurrent layer.
             attributes: of the recurrent layer.
         """
-        importer, node, cells = self.importer, self.node, self.cells
+        node, cells = self.node, self.cells
         weights = self.weights[direction, list(order)].reshape(-1, self.weights.shape[-1])
         bias = biases[0].ravel()
         shape = self.shape(self.steps, self.sequences, len(bias))
         if self.steps == self.sequences == 1:
-            of_input = importer.weigh(
-                node,
+            of_input = node.weigh(
                 Dense,
                 self.input,
                 Weights(weights=weights, bias=bias),
                 shape,
                 size=MapSize(1, 1, len(bias)),
-                last=False,
                 turned=True,
                 outputs=len(bias),
             )
         else:
-            of_input = pixel_conv(
-                importer, node, self.input, weights, bias, shape, last=False, turned=True
-            )
+            of_input = pixel_conv(node, self.input, weights, bias, shape, turned=True)
         final = bool(attributes.get("final"))
         rows = np.concatenate([part.reshape(-1, cells) for part in matrix])
         filled = np.zeros(len(rows))
         filled[: biases[1].size] = biases[1].ravel()
-        layer = Recurrent(
-            name=importer.unique(node.name),
-            source=of_input.layer,
+        states = (self.steps + final, self.sequences, cells)
+        result = node.apply(
+            Recurrent,
+            of_input,
+            size=MapSize(*states),
+            shape=self.shape(*states),
             cell=cell,
             cells=cells,
             steps=self.steps,
             reverse=self.reverse[direction],
-            **attributes,  # type: ignore[arg-type]
+            **attributes,
         )
-        importer.real[layer.name] = Weights(weights=rows, bias=filled)
-        states = (self.steps + final, self.sequences, cells)
-        return importer.add(
-            node,
-            layer,
-            MapSize(*states),
-            self.shape(*states),
-            last=False,
-            turned=True,
-        )
+        node.importer.real[result.layer] = Weights(weights=rows, bias=filled)
+        return result
 
     def name_outputs(self, values: Sequence[Value]) -> None:
         """Name the node's outputs.
@@ -224,10 +210,10 @@ class _Sequences:
         Parameters:
             values: maps of each direction.
         """
-        importer, node = self.importer, self.node
+        node = self.node
         first, numbers = 1, []
         for value in values:
-            shape = value.shape[1:] if importer.batch > 1 else value.shape
+            shape = value.shape[1:] if node.batch > 1 else value.shape
             count = int(np.prod(shape))
             numbers.append(np.arange(first, first + count).reshape(shape))
             first += count
@@ -235,31 +221,32 @@ class _Sequences:
         ends = [0 if reverse else self.steps - 1 for reverse in self.reverse]
         last = np.stack([index[end] for index, end in zip(numbers, ends, strict=True)])
         cells = np.stack([index[-1] for index in numbers])
-        for name, index in zip(node.output, (every, last, cells), strict=False):
-            if not importer.used(name):
+        for name, index in zip(node.outputs, (every, last, cells), strict=False):
+            if not node.importer.used(name):
                 continue
             # Directions x sequences x cells, after steps for the first output.
             ordered = np.moveaxis(index, -2, 0) if self.batch_first else index
             shape = ordered.shape
-            if importer.batch > 1:
-                shape = (importer.batch, *shape[1:])
+            if node.batch > 1:
+                shape = (node.batch, *shape[1:])
             (value, *more) = values
             whole = value.size.elements == index.size and not more
             if whole and (ordered.ravel() == index.ravel()).all():
-                importer.name_output(node, name, replace(value, shape=shape))
-                continue
-            rearranged(importer, node, values, ordered, output=name, turned=index is every)
+                result = replace(value, shape=shape)
+            else:
+                result = rearranged(node, values, ordered, turned=index is every)
+            node.name_output(name, result)
 
 
-def lstm(importer: Importer, node: GraphNode) -> None:
+def lstm(node: GraphNode) -> None:
     """LSTM with the usual functions, forward, reverse or both."""
-    w = _Sequences(importer, node, 4)
+    w = _Sequences(node, 4)
     w.functions([("Sigmoid", "Tanh", "Tanh")])
-    if attribute(node, "input_forget", 0):
-        raise refused(node, "input_forget must be 0")
-    constant = importer.constant(node, _PEEPHOLES)
-    peepholes = None if constant is None else importer.reals(node, _PEEPHOLES)
-    final = importer.used(dict(enumerate(node.output)).get(2, ""))
+    if node.attribute("input_forget", 0):
+        raise node.refused("input_forget must be 0")
+    constant = node.constant(_PEEPHOLES)
+    peepholes = None if constant is None else node.reals(_PEEPHOLES)
+    final = node.importer.used(dict(enumerate(node.outputs)).get(2, ""))
     # ONNX has them in the order of input, output, forget, cell.
     order = [1, 0, 2, 3]
     values = []
@@ -282,11 +269,11 @@ def lstm(importer: Importer, node: GraphNode) -> None:
     w.name_outputs(values)
 
 
-def gru(importer: Importer, node: GraphNode) -> None:
+def gru(node: GraphNode) -> None:
     """GRU with the usual functions, forward, reverse or both."""
-    w = _Sequences(importer, node, 3)
+    w = _Sequences(node, 3)
     w.functions([("Sigmoid", "Tanh")])
-    after = bool(attribute(node, "linear_before_reset", 0))
+    after = bool(node.attribute("linear_before_reset", 0))
     values = []
     for direction in range(len(w.reverse)):
         forward, back = w.bias[direction]
@@ -309,9 +296,9 @@ def gru(importer: Importer, node: GraphNode) -> None:
     w.name_outputs(values)
 
 
-def rnn(importer: Importer, node: GraphNode) -> None:
+def rnn(node: GraphNode) -> None:
     """RNN with the hyperbolic tangent or ReLU, forward, reverse or both."""
-    w = _Sequences(importer, node, 1)
+    w = _Sequences(node, 1)
     functions = w.functions([("Tanh",), ("Relu",)])
     values = [
         w.layer(

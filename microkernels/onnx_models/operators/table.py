@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from microkernels.networks.curves import Function
-from microkernels.onnx_models.importer import Operator
+from microkernels.onnx_models.node import Operator
 
 from . import (
     arrange,
@@ -65,7 +65,7 @@ OPERATORS: Mapping[str, Operator] = {
     "Erf": elements.function("erf"),
     "Exp": elements.unary("exp"),
     "Expand": arrange.movement,
-    "Flatten": elements.flatten,
+    "Flatten": elements.view,
     "Gather": parts.gather,
     "GatherElements": arrange.movement,
     "GatherND": arrange.movement,
@@ -122,7 +122,7 @@ OPERATORS: Mapping[str, Operator] = {
     "ReduceSum": axes.reduction("sum"),
     "ReduceSumSquare": axes.reduction("squares"),
     "Relu": elements.relu,
-    "Reshape": elements.reshape,
+    "Reshape": elements.view,
     "Resize": linear_axes.resize,
     "ReverseSequence": arrange.movement,
     "RMSNormalization": axes.normalization("rms"),
@@ -143,7 +143,7 @@ OPERATORS: Mapping[str, Operator] = {
     "SpaceToDepth": arrange.movement,
     "Split": arrange.movement,
     "Sqrt": elements.square_root,
-    "Squeeze": elements.squeeze,
+    "Squeeze": elements.view,
     "Sub": elements.combined("subtract"),
     "Sum": elements.variadic("add"),
     "Swish": elements.swish,
@@ -153,7 +153,7 @@ OPERATORS: Mapping[str, Operator] = {
     "Tile": arrange.movement,
     "Transpose": arrange.movement,
     "Trilu": arrange.movement,
-    "Unsqueeze": elements.unsqueeze,
+    "Unsqueeze": elements.view,
     "Upsample": linear_axes.resize,
     "Where": logic.choice,
     "Xor": logic.exclusive,

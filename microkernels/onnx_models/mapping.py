@@ -1,0 +1,216 @@
+"""Mapping of a graph onto layers, node by node, and the nodes that are not supported.
+
+:class:`microkernels.onnx_models.importer.Importer` has the state. Each function of
+:mod:`microkernels.onnx_models.operators` maps one
+:class:`microkernels.onnx_models.node.GraphNode`.
+"""
+
+from collections.abc import Collection, Mapping
+from typing import TypeVar
+
+import numpy as np
+
+from microkernels.networks.network import INPUT, Layer, Network
+from support.errors import VipError
+
+from .errors import MixedImagesError, ModelError, RefusedError
+from .importer import Importer
+from .model import MappedModel, Value
+from .node import GraphNode, Operator
+from .read import OnnxGraph
+
+#: Operators that produce all outputs that are used.
+_SEVERAL_OUTPUTS = frozenset({"Split", "LSTM", "GRU", "RNN", "ai.onnx.ml.LinearClassifier"})
+#: Operators that accept integers: those with integer results for integers, and others.
+_TAKES = frozenset(
+    (
+        "Abs", "Add", "And", "ArgMax", "ArgMin", "Cast", "CastLike", "CenterCropPad", "Clip",
+        "Compress", "Concat", "ConvInteger", "CumSum", "DepthToSpace", "DequantizeLinear",
+        "Dropout", "Equal", "Expand", "Flatten", "Gather", "GatherElements", "GatherND",
+        "GlobalMaxPool", "Greater", "GreaterOrEqual", "Hardmax", "Identity", "Less", "LessOrEqual",
+        "MatMul", "MatMulInteger", "Max", "MaxPool", "Min", "Mul", "Neg", "Not", "OneHot", "Or",
+        "Pad", "QLinearConv", "QLinearMatMul", "ReduceMax", "ReduceMin", "Relu", "Reshape",
+        "Resize", "ReverseSequence", "Scatter", "ScatterElements", "ScatterND", "Sign", "Slice",
+        "SpaceToDepth", "Split", "Squeeze", "Sub", "Sum", "Tile", "Transpose", "Trilu",
+        "Unsqueeze", "Where", "Xor", "ai.onnx.ml.ArrayFeatureExtractor", "ai.onnx.ml.Binarizer",
+        "ai.onnx.ml.LinearClassifier", "ai.onnx.ml.LinearRegressor", "ai.onnx.ml.Scaler",
+        "com.microsoft.QGemm", "com.microsoft.QLinearAdd",
+    )
+)  # fmt: skip
+
+ValueT = TypeVar("ValueT")
+
+
+def map_graph(graph: OnnxGraph, operators: Mapping[str, Operator]) -> Importer:
+    """Map a graph: its importer, which has the mapped model, or refused nodes.
+
+    The batch is that declared by the graph. If it declares none, the first axis is a batch if all
+    inputs have the same size above 1 along it and no node mixes images, which each operator checks.
+    Otherwise all tensors together are one image.
+
+    Parameters:
+        operators: the supported ones, by type.
+
+    Raises:
+        ModelError: the model has no inputs, or an input without the batch.
+    """
+    if not graph.inputs:
+        raise ModelError("the model has no input")
+    if graph.batch is not None:
+        return _mapped(Importer(graph, batch=graph.batch), operators)
+    shapes = [graph.shapes[name] for name in graph.inputs]
+    # A vector is not a batch of numbers.
+    sizes = {shape[0] if len(shape) > 1 else 1 for shape in shapes}
+    if len(sizes) > 1 or sizes == {1}:
+        return _mapped(Importer(graph, batch=1), operators)
+    try:
+        return _mapped(Importer(graph, batch=sizes.pop()), operators)
+    except MixedImagesError as error:
+        return _mapped(Importer(graph, batch=1, mixed=str(error)), operators)
+
+
+def _mapped(importer: Importer, operators: Mapping[str, Operator]) -> Importer:
+    importer.operators = operators
+    graph = importer.graph
+    available = set(graph.constants) | set(importer.values) | {""}
+    for proto in graph.nodes:
+        node = GraphNode(importer, proto)
+        operator = operators.get(node.op)
+        why = ""
+        if operator is None:
+            why = "the operator is not supported"
+        elif unknown := _extra_output(node):
+            why = f"its output {unknown} is not supported"
+        elif unlike := _refused_integers(importer, node):
+            why = unlike
+        elif available.issuperset(node.inputs):
+            try:
+                if (value := operator(node)) is not None:
+                    node.name_output(node.output, value)
+                importer.mapped[node.op] += 1
+                available.update(name for name in node.outputs if name in importer.values)
+            except RefusedError as error:
+                if isinstance(error, MixedImagesError) and graph.batch is None:
+                    raise
+                importer.refused.append(error)
+            except VipError as error:
+                why = str(error)
+        if why:
+            importer.refused.append(node.refused(why))
+    if not importer.refused:
+        importer.model = _model(importer)
+    return importer
+
+
+def _extra_output(node: GraphNode) -> str:
+    """Name of an output in use, beyond the first, of an operator that produces only the first; ""
+    if there is none."""
+    if node.op in _SEVERAL_OUTPUTS:
+        return ""
+    return next(filter(node.importer.used, node.outputs[1:]), "")
+
+
+def _model(importer: Importer) -> MappedModel:
+    """The mapped model.
+
+    Raises:
+        ModelError: no layer computes an output.
+    """
+    from onnx import helper
+
+    outputs = []
+    for name in importer.graph.outputs:
+        node = GraphNode(importer, helper.make_node("Constant", [], [name], name))
+        value = importer.values[name] if name in importer.values else _constant(node)
+        if importer.is_input(value):
+            value = node.affine(value, 1.0, 0.0)
+        importer.values[name] = value
+        outputs.append(importer.port(name, value))
+    layers = _needed(importer, {port.layer for port in (*outputs, *importer.inputs)})
+
+    def of_layers(values: Mapping[str, ValueT]) -> dict[str, ValueT]:
+        return {name: value for name, value in values.items() if name in layers}
+
+    return MappedModel(
+        network=Network(input=importer.inputs[0].size, layers=tuple(layers.values())),
+        batch=importer.batch,
+        real=of_layers(importer.real),
+        bounds=of_layers(importer.bounds),
+        affine=of_layers(importer.affine),
+        curves=of_layers(importer.curves),
+        epsilons=of_layers(importer.epsilons),
+        constants=of_layers(importer.constants),
+        inputs=tuple(importer.inputs),
+        outputs=tuple(outputs),
+        origins=importer.origins,
+        norms=of_layers(importer.norms),
+        integers=frozenset(_integer_layers(importer) & {INPUT, *layers}),
+        rounded=frozenset(importer.rounded & set(layers)),
+        steps=of_layers(importer.steps),
+        exact=_exact_layers(importer),
+        inner=_inner(importer, layers),
+        approximation=importer.approximation,
+    )
+
+
+def _constant(node: GraphNode) -> Value:
+    """A constant that is an output."""
+    values = node.importer.folded[node.output]
+    if values.dtype.kind in "OSU":
+        raise node.refused("an output must be of numbers, not of text")
+    real = values.astype(np.float64)
+    if not np.isfinite(real).all():
+        raise node.refused("an output that is constant must be finite")
+    return node.constant_of(real)
+
+
+def _needed(importer: Importer, names: set[str]) -> dict[str, Layer]:
+    """These layers and all layers that they depend on."""
+    needed = set(names)
+    for layer in reversed(importer.layers.values()):
+        if layer.name in needed:
+            needed.update(layer.sources)
+    return {name: layer for name, layer in importer.layers.items() if name in needed}
+
+
+def _inner(importer: Importer, layers: Collection[str]) -> tuple[Value, ...]:
+    """Tensors of real numbers that are outputs of these layers: the last one of each, since earlier
+    ones may lack nodes merged into the layer."""
+    graph, values = importer.graph, importer.values
+    last = {
+        values[name].layer: name
+        for name in graph.makers
+        if name in values and name not in graph.integers and values[name].layer in layers
+    }
+    return tuple(importer.port(name, values[name]) for name in last.values())
+
+
+def _refused_integers(importer: Importer, node: GraphNode) -> str:
+    """Why an operator on real numbers does not accept the node's inputs; "" if it does."""
+    kinds = importer.graph.integers
+    names = [name for name in node.inputs if name in importer.values and name in kinds]
+    if node.op in _TAKES or not names:
+        return ""
+    return f"its input {names[0]} has integers; convert them to real numbers by Cast before"
+
+
+def _integer_layers(importer: Importer) -> set[str]:
+    """Layers and inputs that have only integers."""
+    integers: set[str] = set(importer.whole)
+    reals: set[str] = set()
+    for name, value in importer.values.items():
+        is_integer = name in importer.graph.integers and name not in importer.scaled
+        (integers if is_integer else reals).add(value.layer)
+    return integers - (reals - importer.whole)
+
+
+def _exact_layers(importer: Importer) -> dict[str, tuple[str, str]]:
+    """Layers and inputs whose integers affect integer outputs -> the tensor, and the type of its
+    integers."""
+    kinds = importer.graph.integers
+    exact = {name for name in importer.graph.outputs if name in kinds}
+    for node in reversed(importer.graph.nodes):
+        if exact.intersection(node.output):
+            names = [name for name in node.input if name in kinds and name in importer.values]
+            exact.update(name for name in names if name not in importer.scaled)
+    return {importer.values[name].layer: (name, kinds[name]) for name in sorted(exact)}
