@@ -53,7 +53,6 @@ class ConvLayout(BlockLayout):
     Attributes:
         plan: partition of the layer.
         source: the image; its padding is at least that of the layer.
-        target: the output.
         fraction: bits by which sums of products are shifted right, 0..15.
         relu: negative outputs become 0.
         base: start of weights, biases and the parameter block; a multiple of 32.
@@ -67,7 +66,6 @@ class ConvLayout(BlockLayout):
 
     plan: ConvPlan
     source: FeatureMap
-    target: FeatureMap
     fraction: int
     relu: bool = True
     sharers: int = 1

@@ -73,7 +73,7 @@ def polynomial_constants(name: str, fraction: int) -> tuple[int, ...]:
     return (-1, limit, -(halves * one >> 2), factor, one, *further, *reversed(COEFFICIENTS[name]))
 
 
-class Step(NamedTuple):
+class VectorOp(NamedTuple):
     """An instruction of a function of vectors, which is written once for golden model and program.
 
     Attributes:
@@ -108,7 +108,7 @@ _EXACT: Mapping[str, Callable[..., Elements]] = {
 
 
 def evaluate(
-    steps: Sequence[Step],
+    steps: Sequence[VectorOp],
     constants: Sequence[int],
     arguments: Mapping[str | int, Elements],
     bits: int = 0,
@@ -133,58 +133,58 @@ def evaluate(
     return vectors["result"]
 
 
-def power_sum(into: str, argument: str, coefficients: Sequence[int], shift: int) -> list[Step]:
+def power_sum(into: str, argument: str, coefficients: Sequence[int], shift: int) -> list[VectorOp]:
     """A polynomial, by Horner's rule from the numbers of at least two coefficients, by descending
     power; products are shifted by ``shift``."""
     first, second, *rest = coefficients
     steps = [
-        Step("v.s.mul", into, argument, first, shift, note="Horner's rule"),
-        Step("v.s.add", into, into, second),
+        VectorOp("v.s.mul", into, argument, first, shift, note="Horner's rule"),
+        VectorOp("v.s.add", into, into, second),
     ]
     for coefficient in rest:
         steps += [
-            Step("v.v.mul", into, into, argument),
-            Step("v.s.add", into, into, coefficient),
+            VectorOp("v.v.mul", into, into, argument),
+            VectorOp("v.s.add", into, into, coefficient),
         ]
     return steps
 
 
-def polynomial_steps(name: str, fraction: int) -> list[Step]:
+def polynomial_steps(name: str, fraction: int) -> list[VectorOp]:
     """gelu, erf or tanh with the constants :func:`polynomial_constants`. ``part`` may be the place
     of the result, of gelu and erf."""
     minus, limit, offset, factor, unity, one, zero = range(7)
     first = 7 if name == "gelu" else 5
     coefficients = range(first, first + len(COEFFICIENTS[name]))
     steps = [
-        Step("v.s.mul", "unit", "x", minus, 0, note="magnitude"),
-        Step("v.v.max", "unit", "x", "unit"),
-        Step("v.s.min", "unit", "unit", limit),
-        Step("v.s.add", "unit", "unit", offset),
-        Step("v.s.mul", "unit", "unit", factor, fraction),
+        VectorOp("v.s.mul", "unit", "x", minus, 0, note="magnitude"),
+        VectorOp("v.v.max", "unit", "x", "unit"),
+        VectorOp("v.s.min", "unit", "unit", limit),
+        VectorOp("v.s.add", "unit", "unit", offset),
+        VectorOp("v.s.mul", "unit", "unit", factor, fraction),
         *power_sum("part", "unit", coefficients, UNIT_FRACTION),
     ]
     if name == "gelu":
         return [
             *steps,
-            Step("v.s.mul", "part", "part", one, UNIT_FRACTION - fraction),
-            Step("v.s.max", "x", "x", zero),
-            Step("v.v.sub", "result", "x", "part"),
+            VectorOp("v.s.mul", "part", "part", one, UNIT_FRACTION - fraction),
+            VectorOp("v.s.max", "x", "x", zero),
+            VectorOp("v.v.sub", "result", "x", "part"),
         ]
     steps += [
-        Step("v.s.mul", "part", "part", minus, UNIT_FRACTION - fraction),
-        Step("v.s.add", "part", "part", unity, note="magnitude of the result"),
-        Step("v.s.mul", "unit", "part", minus, 0),
+        VectorOp("v.s.mul", "part", "part", minus, UNIT_FRACTION - fraction),
+        VectorOp("v.s.add", "part", "part", unity, note="magnitude of the result"),
+        VectorOp("v.s.mul", "unit", "part", minus, 0),
     ]
     # The magnitude of tanh is below that of its operand.
     beyond = "result"
     if name == "erf":
         # The slope is below 2.
         beyond = "x"
-        steps.append(Step("v.v.add", "x", "x", "x", limits=True, note="beyond the result"))
+        steps.append(VectorOp("v.v.add", "x", "x", "x", limits=True, note="beyond the result"))
     return [
         *steps,
-        Step("v.v.max", beyond, "x", "unit"),
-        Step("v.v.min", "result", beyond, "part"),
+        VectorOp("v.v.max", beyond, "x", "unit"),
+        VectorOp("v.v.min", "result", beyond, "part"),
     ]
 
 
@@ -303,46 +303,46 @@ def check_curve(curve: Curve) -> None:
         CHECK.within("number of a curve", value, LOWEST, HIGHEST)
 
 
-def _piece_steps(piece: Piece, into: str, number: int) -> list[Step]:
+def _piece_steps(piece: Piece, into: str, number: int) -> list[VectorOp]:
     """What a piece adds, with its constants from ``number`` on."""
     numbers = count(number)
     shifted, argument, bits = "x", "unit", UNIT_FRACTION
     steps = []
     if piece.middle:
         shifted = "unit"
-        steps.append(Step("v.s.add", "unit", "x", next(numbers), limits=True, note="a part"))
-    steps.append(Step("v.s.mul", "unit", shifted, next(numbers), piece.shift, limits=True))
+        steps.append(VectorOp("v.s.add", "unit", "x", next(numbers), limits=True, note="a part"))
+    steps.append(VectorOp("v.s.mul", "unit", shifted, next(numbers), piece.shift, limits=True))
     if piece.end:
         # Half of P's argument.
         argument, bits = "part", UNIT_FRACTION - 1
         steps += [
-            Step("v.v.mul", "part", "unit", "unit", UNIT_FRACTION, limits=True),
-            Step("v.s.add", "part", "part", next(numbers)),
+            VectorOp("v.v.mul", "part", "unit", "unit", UNIT_FRACTION, limits=True),
+            VectorOp("v.s.add", "part", "part", next(numbers)),
         ]
     steps += power_sum(into, argument, [next(numbers) for _ in piece.coefficients], bits)
     if piece.end:
         steps += [
-            Step("v.s.add", "part", "part", next(numbers), UNIT_FRACTION),
-            Step("v.v.mul", "part", "part", "unit"),
-            Step("v.s.mul", "unit", "unit", next(numbers)),
-            Step("v.v.mul", into, into, "part", piece.result_shift),
-            Step("v.v.add", into, into, "unit"),
+            VectorOp("v.s.add", "part", "part", next(numbers), UNIT_FRACTION),
+            VectorOp("v.v.mul", "part", "part", "unit"),
+            VectorOp("v.s.mul", "unit", "unit", next(numbers)),
+            VectorOp("v.v.mul", into, into, "part", piece.result_shift),
+            VectorOp("v.v.add", into, into, "unit"),
         ]
     elif piece.scaled:
-        steps.append(Step("v.s.mul", into, into, next(numbers), piece.result_shift))
+        steps.append(VectorOp("v.s.mul", into, into, next(numbers), piece.result_shift))
     return steps
 
 
-def curve_steps(function: Curve) -> list[Step]:
+def curve_steps(function: Curve) -> list[VectorOp]:
     """A curve, with its constants in the order of their numbers."""
     first, *rest = function.pieces
     steps, number = _piece_steps(first, "result", 0), len(first.constants)
     if function.start:
-        steps.append(Step("v.s.add", "result", "result", number, note="start"))
+        steps.append(VectorOp("v.s.add", "result", "result", number, note="start"))
         number += 1
     for piece in rest:
         steps += _piece_steps(piece, "part", number)
-        steps.append(Step("v.v.add", "result", "result", "part"))
+        steps.append(VectorOp("v.v.add", "result", "result", "part"))
         number += len(piece.constants)
     return steps
 

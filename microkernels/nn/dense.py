@@ -83,7 +83,6 @@ class DenseLayout(BlockLayout):
     """
 
     plan: DensePlan
-    target: FeatureMap
     fraction: int
     relu: bool = True
     source: FeatureMap | None = None

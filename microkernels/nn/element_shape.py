@@ -27,7 +27,7 @@ from .curves import (
     MOST_FRACTION,
     POLYNOMIALS,
     Curve,
-    Step,
+    VectorOp,
     check_curve,
     curve_steps,
     evaluate,
@@ -173,39 +173,42 @@ class ElementOperation:
         return 2 if self.relu or self.function in ("clip", "leaky", "affine", "absolute") else 1
 
 
-def operation_steps(operation: ElementOperation) -> list[Step]:
+def operation_steps(operation: ElementOperation) -> list[VectorOp]:
     """The instructions of an operation, with its constants; its fraction bits are set."""
     match operation.function:
         case "clip":
-            return [Step("v.s.max", "result", "x", 0), Step("v.s.min", "result", "result", 1)]
+            return [
+                VectorOp("v.s.max", "result", "x", 0),
+                VectorOp("v.s.min", "result", "result", 1),
+            ]
         case "affine":
             return [
-                Step("v.s.mul", "result", "x", 0, note="factor"),
-                Step("v.s.add", "result", "result", 1, note="offset"),
+                VectorOp("v.s.mul", "result", "x", 0, note="factor"),
+                VectorOp("v.s.add", "result", "result", 1, note="offset"),
             ]
         case "gate":
             return [
-                Step("v.s.mul", "result", "x", 0, operation.fraction, note="factor"),
-                Step("v.s.add", "result", "result", 1, note="offset"),
-                Step("v.s.max", "result", "result", 2),
-                Step("v.s.min", "result", "result", 3),
-                Step("v.v.mul", "result", "result", "x", operation.gate_fraction, note="gate"),
+                VectorOp("v.s.mul", "result", "x", 0, operation.fraction, note="factor"),
+                VectorOp("v.s.add", "result", "result", 1, note="offset"),
+                VectorOp("v.s.max", "result", "result", 2),
+                VectorOp("v.s.min", "result", "result", 3),
+                VectorOp("v.v.mul", "result", "result", "x", operation.gate_fraction, note="gate"),
             ]
         case "absolute" | "leaky":
             return [
-                Step("v.s.mul", "result", "x", 0, note="slope"),
-                Step("v.v.max", "result", "x", "result"),
+                VectorOp("v.s.mul", "result", "x", 0, note="slope"),
+                VectorOp("v.v.max", "result", "x", "result"),
             ]
         case "relu":
-            return [Step("v.s.max", "result", "x", 0)]
+            return [VectorOp("v.s.max", "result", "x", 0)]
         case "gelu" | "erf":
             return polynomial_steps(operation.function, operation.fraction or 0)
         case "tanh" | "sigmoid":
-            return [Step(f"v.{operation.function}", "result", "x")]
+            return [VectorOp(f"v.{operation.function}", "result", "x")]
     if operation.curve is not None:
         return curve_steps(operation.curve)
-    combined = Step(_OF_TWO[operation.function], "result", "x", "other")
-    return [combined, Step("v.s.max", "result", "result", 0, note="ReLU")][: 1 + operation.relu]
+    combined = VectorOp(_OF_TWO[operation.function], "result", "x", "other")
+    return [combined, VectorOp("v.s.max", "result", "result", 0, note="ReLU")][: 1 + operation.relu]
 
 
 def element(

@@ -37,7 +37,7 @@ from microkernels.common.fixed_point import packed
 from microkernels.common.memory import Writable
 from microkernels.common.parameter_block import block_bytes, block_size, part_sizes
 
-from .curves import Step
+from .curves import VectorOp
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,12 +45,14 @@ class BlockLayout(ABC):
     """Addresses of a layer's data besides its maps: a parameter block, then what a layer adds.
 
     Attributes:
+        target: the output; it shares no memory with the input maps.
         base: first address of this data; a multiple of 32.
 
     Raises:
         KernelError: a field of another type or out of range.
     """
 
+    target: FeatureMap
     base: int
 
     def __post_init__(self) -> None:
@@ -95,7 +97,6 @@ class LineLayout(BlockLayout):
 
     Attributes:
         source: the input map, or the first of two.
-        target: the output; it shares no memory with the input maps.
         sharers: number of engines that share the layer, at least 1.
         further: layouts of further images, whose lines follow.
         scratchpad_bytes: size of the scratchpad.
@@ -106,7 +107,6 @@ class LineLayout(BlockLayout):
     """
 
     source: FeatureMap
-    target: FeatureMap
     sharers: int = 1
     scratchpad_bytes: int = DEFAULT_SCRATCHPAD
     further: "tuple[LineLayout, ...]" = ()
@@ -299,7 +299,7 @@ class LineKernel(ABC, Generic[LayoutT]):
         """Write code after the last line: none unless overridden."""
         return
 
-    def _step(self, step: Step, places: Mapping[str | int, str]) -> None:
+    def _step(self, step: VectorOp, places: Mapping[str | int, str]) -> None:
         """Write an instruction of a function; ``places``: registers of vectors and constants."""
         if step.shift is not None:
             self._set("fx", step.shift)

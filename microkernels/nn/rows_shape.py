@@ -37,7 +37,7 @@ from microkernels.common.fixed_point import (
     uncounted,
 )
 
-from .curves import UNIT_FRACTION, Step, evaluate, power_sum
+from .curves import UNIT_FRACTION, VectorOp, evaluate, power_sum
 
 #: Maximum channels per row; the scratchpad may allow fewer.
 MOST_CHANNELS = 8 * MAX_VL
@@ -262,48 +262,48 @@ def _summed(sums: _I64, shift: int) -> _I64:
     return totals
 
 
-def factor_steps(factor: Factor) -> list[Step]:
+def factor_steps(factor: Factor) -> list[VectorOp]:
     """Rows' factors, limited to an element, from their sums by level, ``sums0`` and so on, in wide
     numbers; their constants are :attr:`Factor.constants`."""
     kind, levels = ROOT if factor.root else PLAIN, len(factor.shifts)
     almost, zero, mantissa, start, slope, constant, largest = range(7)
     scales, added = range(7, 7 + levels), range(7 + levels, 7 + 2 * levels)
     steps = [
-        Step("v.s.add", "total", "sums0", added[0], 0),
-        Step("v.s.min", "scale", "total", zero),
-        Step("v.s.add", "scale", "scale", scales[0]),
+        VectorOp("v.s.add", "total", "sums0", added[0], 0),
+        VectorOp("v.s.min", "scale", "total", zero),
+        VectorOp("v.s.add", "scale", "scale", scales[0]),
     ]
     for level in range(1, levels):
         # Whether the level saturates; if not, its sum and scale. Upper halves remain zero.
         sums = f"sums{level}"
         steps += [
-            Step("v.s.sub", "full", sums, almost),
-            Step("v.s.max", "full", "full", zero),
-            Step("v.s.add", sums, sums, added[level]),
-            Step("v.v.sub", "total", "total", sums),
-            Step("v.v.mul", "total", "total", "full"),
-            Step("v.v.add", "total", "total", sums),
-            Step("v.s.sub", "scale", "scale", scales[level]),
-            Step("v.v.mul", "scale", "scale", "full"),
-            Step("v.s.add", "scale", "scale", scales[level]),
+            VectorOp("v.s.sub", "full", sums, almost),
+            VectorOp("v.s.max", "full", "full", zero),
+            VectorOp("v.s.add", sums, sums, added[level]),
+            VectorOp("v.v.sub", "total", "total", sums),
+            VectorOp("v.v.mul", "total", "total", "full"),
+            VectorOp("v.v.add", "total", "total", sums),
+            VectorOp("v.s.sub", "scale", "scale", scales[level]),
+            VectorOp("v.v.mul", "scale", "scale", "full"),
+            VectorOp("v.s.add", "scale", "scale", scales[level]),
         ]
     product = kind["mantissa"] + kind["value"] - kind["product"]
     after = kind["value"] + 1 if factor.root else kind["product"]
-    squared = [Step("v.v.mul", "full", "full", "value", kind["product"])]
+    squared = [VectorOp("v.v.mul", "full", "full", "value", kind["product"])]
     newton = [
-        Step("v.v.mul", "full", "total", "value", product),
+        VectorOp("v.v.mul", "full", "total", "value", product),
         *squared * factor.root,
-        Step("v.s.add", "full", "full", constant),
-        Step("v.v.mul", "value", "value", "full", after),
+        VectorOp("v.s.add", "full", "full", constant),
+        VectorOp("v.v.mul", "value", "value", "full", after),
     ]
     return [
         *steps,
-        Step("v.s.mul", "total", "total", mantissa),
-        Step("v.s.mul", "value", "total", slope, kind["mantissa"]),
-        Step("v.s.add", "value", "value", start),
+        VectorOp("v.s.mul", "total", "total", mantissa),
+        VectorOp("v.s.mul", "value", "total", slope, kind["mantissa"]),
+        VectorOp("v.s.add", "value", "value", start),
         *newton * factor.rounds,
-        Step("v.v.mul", "value", "value", "scale", factor.shift),
-        Step("v.s.min", "result", "value", largest),
+        VectorOp("v.v.mul", "value", "value", "scale", factor.shift),
+        VectorOp("v.s.min", "result", "value", largest),
     ]
 
 
@@ -317,7 +317,7 @@ def factors(factor: Factor, sums: _I64) -> Elements:
         return evaluate(factor_steps(factor), factor.constants, levels)
 
 
-def exponential_steps(shape: NormalizeShape) -> list[Step]:
+def exponential_steps(shape: NormalizeShape) -> list[VectorOp]:
     """Exponentials of differences from the largest element, minus one unit in the last place, with
     :data:`UNIT_FRACTION` bits: 1 does not fit an element. Their constants are
     :attr:`NormalizeShape.scalars`."""
@@ -325,21 +325,21 @@ def exponential_steps(shape: NormalizeShape) -> list[Step]:
     wide = shape.widened
     steps = []
     if wide > 0:
-        steps.append(Step("v.s.max", "x", "x", least))
+        steps.append(VectorOp("v.s.max", "x", "x", least))
     if wide:
-        steps.append(Step("v.s.mul", "x", "x", factor, max(-wide, 0)))
+        steps.append(VectorOp("v.s.mul", "x", "x", factor, max(-wide, 0)))
     steps += [
         *power_sum("part", "x", (fifth, fourth, third, second), UNIT_FRACTION),
-        Step("v.v.mul", "part", "part", "x"),
-        Step("v.v.mul", "part", "part", "x"),
-        Step("v.v.add", "x", "x", "part"),
+        VectorOp("v.v.mul", "part", "part", "x"),
+        VectorOp("v.v.mul", "part", "part", "x"),
+        VectorOp("v.v.add", "x", "x", "part"),
     ]
     squaring = [
-        Step("v.v.mul", "part", "x", "x", limits=True),
-        Step("v.v.add", "part", "part", "x"),
-        Step("v.v.add", "x", "x", "part", limits=True),
+        VectorOp("v.v.mul", "part", "x", "x", limits=True),
+        VectorOp("v.v.add", "part", "part", "x"),
+        VectorOp("v.v.add", "x", "x", "part", limits=True),
     ]
-    return [*steps, *squaring * shape.squarings, Step("v.s.add", "result", "x", one)]
+    return [*steps, *squaring * shape.squarings, VectorOp("v.s.add", "result", "x", one)]
 
 
 def normalize(shape: NormalizeShape, image: Elements) -> Elements:
