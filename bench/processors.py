@@ -4,7 +4,7 @@ import ctypes
 import os
 import platform
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ from microkernels.bp.golden import iterate as golden
 from microkernels.bp.problem import BpProblem, Messages
 from microkernels.data.models.graphs import GraphWriter
 from microkernels.data.networks import photographs, usual_network_weights
-from microkernels.networks.families import WeightLayer, WindowLayer
+from microkernels.networks.families import WeightLayer
 from microkernels.networks.layer import Layer
 from microkernels.networks.network import Conv, Dense, Network, Pool
 from microkernels.networks.parameters import Weights
@@ -84,7 +84,12 @@ def seconds_an_iteration(problem: BpProblem, *, threads: int, runs: int) -> floa
 if TYPE_CHECKING:
     from onnx import ModelProto
 
-_OPERATORS: Mapping[type[Layer], str] = {Conv: "Conv", Pool: "MaxPool", Dense: "Gemm"}
+#: Kind of layer -> its operator, and this one's attributes.
+_OPERATORS: Mapping[type[Layer], tuple[str, Callable[[Any], Mapping[str, Any]]]] = {
+    Conv: ("Conv", lambda layer: {"pads": list(layer.sides)}),
+    Pool: ("MaxPool", lambda layer: {"kernel_shape": [2, 2], "strides": [2, 2]}),
+    Dense: ("Gemm", lambda layer: {"transB": 1}),
+}
 #: Fraction bits of biases.
 _BIAS_FRACTION = 8
 
@@ -107,27 +112,20 @@ def onnx_model(network: Network, weights: Mapping[str, Weights]) -> "ModelProto"
     """
     writer, at, flat = GraphWriter(seed=0), "x", False
     for layer in network.layers:
-        name, kind, parts = layer.name, _OPERATORS.get(type(layer)), list[str]()
+        name, parts = layer.name, list[str]()
+        if type(layer) not in _OPERATORS:
+            raise BenchError(f"{name}: no such layer on a processor")
+        operator, attributes = _OPERATORS[type(layer)]
         if isinstance(layer, WeightLayer):
             # Filters x rows x columns x channels, or outputs x inputs.
-            kernel = _floats(weights[name].weights, layer.fraction)
-            if kind == "Conv":
-                kernel = kernel.transpose(0, 3, 1, 2)
+            kernel = np.moveaxis(_floats(weights[name].weights, layer.fraction), -1, 1)
             bias = _floats(weights[name].bias, _BIAS_FRACTION)
             parts = [writer.constant(f"{name}.w", kernel), writer.constant(f"{name}.b", bias)]
-        if kind == "Conv":
-            assert isinstance(layer, WindowLayer)
-            at = writer.node("Conv", [at, *parts], name, pads=list(layer.sides))
-        elif kind == "MaxPool":
-            at = writer.node("MaxPool", [at], name, kernel_shape=[2, 2], strides=[2, 2])
-        elif kind == "Gemm":
-            if not flat:
-                # Activations have their channels last.
-                last = writer.node("Transpose", [at], "last", perm=[0, 2, 3, 1])
-                at, flat = writer.node("Flatten", [last], "flat"), True
-            at = writer.node("Gemm", [at, *parts], name, transB=1)
-        else:
-            raise BenchError(f"{name}: no such layer on a processor")
+        if operator == "Gemm" and not flat:
+            # Activations have their channels last.
+            last = writer.node("Transpose", [at], "last", perm=[0, 2, 3, 1])
+            at, flat = writer.node("Flatten", [last], "flat"), True
+        at = writer.node(operator, [at, *parts], name, **attributes(layer))
         if isinstance(layer, WeightLayer) and layer.relu:
             at = writer.relu(at)
     size = network.input
