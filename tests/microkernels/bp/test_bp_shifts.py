@@ -206,7 +206,7 @@ def test_a_small_instruction_buffer_gets_a_shorter_program_or_the_matrix() -> No
     assert isinstance(plan_of(one, "auto", ChipEngines(pes=1, instruction_words=256)), MatrixPlan)
     with pytest.raises(KernelError, match="an engine has room for 256"):
         plan_of(one, "shifts", ChipEngines(pes=1, instruction_words=256))
-    with pytest.raises(KernelError, match="of a matrix .* an engine has room for 256"):
+    with pytest.raises(KernelError, match=r"of a matrix .* an engine has room for 256"):
         bp_job(one, engines=ChipEngines(pes=1, instruction_words=256))
 
 
