@@ -48,10 +48,13 @@ def _node(op: str, *others: str, **attributes: Any) -> NodeProto:
         ),
         (_node("Clip", "none"), "min must be one number, not 0"),
         (_node("Hardmax", axis=5), "axis must be from -4 to 3, not 5"),
+        (_node("Flatten", axis=5), "axis 5 can't be applied to [1, 3, 8, 4]"),
+        (_node("Squeeze", "second"), "axes [1] can't be applied to [1, 3, 8, 4]"),
+        (_node("Reshape", "second"), "[1, 3, 8, 4] can't be reshaped to [1]"),
     ],
 )
 def test_attributes_are_limited(node: NodeProto, why: str) -> None:
-    made = model(node, (1, 3, 8, 4), WEIGHTS | {"none": np.zeros(0)})
+    made = model(node, (1, 3, 8, 4), WEIGHTS | {"none": np.zeros(0), "second": np.ones(1, int)})
     coverage = map_graph(read_graph(made), OPERATORS)
     assert coverage.model is None
     assert why in coverage.refused[0].why

@@ -398,7 +398,9 @@ def view(node: GraphNode) -> Value:
     ONNX infers."""
     value, shape = node.value(), node.inferred_shape()
     if shape is None:
-        raise node.refused("its shape or axes do not fit its input")
+        name = {"Flatten": "axis", "Reshape": "shape"}.get(node.op, "axes")
+        setting = np.asarray(node.setting(name, 1)).tolist()
+        raise node.refused(f"{name} {setting} can't be applied to {list(value.shape)}")
     if prod(shape) != prod(value.shape):
         raise node.refused(f"{list(value.shape)} can't be reshaped to {list(shape)}")
     return replace(value, shape=shape)
