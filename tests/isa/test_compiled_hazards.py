@@ -78,7 +78,8 @@ def _with_hazards(config: PeConfig, seeds: range) -> int:
     found = 0
     for seed in seeds:
         program = random_program(seed, config)
-        program = replace(program, words=hurried(program.words))
+        launch = replace(program.launch, program=Program(hurried(program.words)))
+        program = replace(program, launch=launch)
         log = HazardLog()
         with _memory(program, config) as memory, _memory(program, config) as other:
             found += bool(

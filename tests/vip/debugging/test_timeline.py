@@ -8,7 +8,6 @@ import pytest
 from isa.assembly.assembler import assemble
 from isa.image import DramImage
 from isa.iss.simulator import Simulator
-from isa.program import Program
 from sim_tb.random.programs import random_program
 from sim_tb.random.random_program import RandomProgram
 from soc.generate.presets import preset
@@ -40,7 +39,8 @@ def history(program: RandomProgram) -> list[Any]:
     """The state at each time, by steps of a simulator."""
     with DramImage(1 << CONFIG.address_bits) as memory:
         fill(memory, program)
-        simulator = Simulator(program.words, memory, parameters=program.parameters, **CONFIG.limits)
+        parameters = program.launch.parameters
+        simulator = Simulator(program.words, memory, parameters=parameters, **CONFIG.limits)
         states = [state(simulator, memory, program)]
         for _ in range(STEPS):
             if simulator.step().state == "faulted":
@@ -58,8 +58,8 @@ def short_intervals(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def opened(program: RandomProgram, memory: DramImage) -> Timeline:
     fill(memory, program)
-    words = Program(tuple(program.words))
-    return Timeline(words, memory, CONFIG.limits, program.parameters, silent)
+    launch = program.launch
+    return Timeline(launch.program, memory, CONFIG.limits, launch.parameters, silent)
 
 
 @pytest.mark.parametrize("seed", range(12))
