@@ -32,7 +32,7 @@ from .random_program import RandomProgram, contents, disturb, memory_behaviour
 from .workspaces import Workspaces
 
 #: A random program runs for some thousand cycles, with the slowest memory for tens of thousands.
-_MAX_CYCLES = 5_000_000
+MAX_CYCLES = 5_000_000
 #: Bytes of each window of memory that a program uses.
 _WINDOW = 4096
 _MEDIUM_BYTES = 256
@@ -110,7 +110,7 @@ class _Generator:
             scratchpad=contents(random, self.config.scratchpad_bytes),
             launch=Launch(
                 program=Program(tuple(code.words[:size])),
-                max_cycles=_MAX_CYCLES,
+                max_cycles=MAX_CYCLES,
                 parameters=self.parameters(),
             ),
             identity=EngineIdentity(*(random.getrandbits(16) for _ in EngineIdentity._fields)),

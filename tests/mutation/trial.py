@@ -69,10 +69,10 @@ class _First:
 def run_tests(tests: Sequence[str], scratch: Path, plugins: Sequence[object] = ()) -> int:
     """Run ``tests`` in this process, up to the first failure; returns pytest's exit code."""
     # Imported late: rooms may be changed ones.
-    from sim_tb.random import comparison
+    from sim_tb.random import comparison, programs
 
     comparison.ENOUGH = 1
-    comparison._MAX_CYCLES = _RANDOM_CYCLES
+    programs.MAX_CYCLES = _RANDOM_CYCLES
     options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-m", "not slow"]
     options += [f"--basetemp={scratch / 'tmp'}", "--tb=short"]
     return int(pytest.main([*options, *tests], plugins=[_First(scratch / "first"), *plugins]))

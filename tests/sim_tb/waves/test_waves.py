@@ -230,7 +230,7 @@ def test_random_programs(seed: int, tmp_path: Path) -> None:
                 image,
                 memory=program.memory,
                 scratchpad=program.scratchpad,
-                **program.place,
+                identity=program.identity,
             ).engine
     (follower,) = read_record(wave).engines.values()
     for counter, cycles in follower.events.items():
