@@ -20,7 +20,7 @@ sweep reaches to those at the second, and ``far``, from there to the next block.
 from abc import ABC
 from collections.abc import Callable
 
-from microkernels.common.builder import ScratchpadPlan
+from microkernels.common.scratchpad_plan import ScratchpadPlan
 
 from .frame import LaneFrame
 from .record import BLOCK, LOADED_VECTORS, PART

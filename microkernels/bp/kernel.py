@@ -62,9 +62,10 @@ from numpy.typing import NDArray
 from isa.limits import RANGE_BYTES
 from isa.table import MAX_VL
 from isa.timing import VECTOR_LATENCY, WORD_BYTES
-from microkernels.common.builder import KernelBuilder, ScratchpadPlan
+from microkernels.common.builder import KernelBuilder
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.feature_map import round_up
+from microkernels.common.scratchpad_plan import ScratchpadPlan
 
 from .frame import BpFrame
 from .plan import Plan

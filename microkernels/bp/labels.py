@@ -29,11 +29,12 @@ from isa.run import Launch
 from isa.table import Width
 from isa.timing import VECTOR_LATENCY
 from microkernels.common import parameter_block
-from microkernels.common.builder import LOG_WORD, KernelBuilder, ScratchpadPlan
+from microkernels.common.builder import LOG_WORD, KernelBuilder
 from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import COLUMN_BYTES, ROW_BYTES, round_up
 from microkernels.common.fixed_point import Elements, add
 from microkernels.common.memory import Readable, Writable
+from microkernels.common.scratchpad_plan import ScratchpadPlan
 from microkernels.runtime.job import Golden, KernelJob
 
 from .contents import row_tiles

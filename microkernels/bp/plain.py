@@ -21,7 +21,8 @@ from functools import cached_property
 from typing import ClassVar
 
 from isa.table import MAX_VL
-from microkernels.common.builder import KernelBuilder, ScratchpadPlan
+from microkernels.common.builder import KernelBuilder
+from microkernels.common.scratchpad_plan import ScratchpadPlan
 
 from .frame import LaneFrame
 from .kernel import MatrixPlan

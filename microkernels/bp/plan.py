@@ -22,14 +22,10 @@ from isa.instruction import Instruction, Opcode, Role, Unit
 from isa.program import Program
 from isa.table import decode
 from isa.timing import VECTOR_LATENCY, beats
-from microkernels.common.builder import (
-    DEFAULT_SCRATCHPAD,
-    INSTRUCTION_WORDS,
-    KernelBuilder,
-    ScratchpadPlan,
-)
+from microkernels.common.builder import DEFAULT_SCRATCHPAD, INSTRUCTION_WORDS, KernelBuilder
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.feature_map import COLUMN_BYTES
+from microkernels.common.scratchpad_plan import ScratchpadPlan
 from microkernels.runtime.ring import ONE_ENGINE, ChipEngines
 
 from .problem import USUAL, BpProblem, UpdateVariant, element_type

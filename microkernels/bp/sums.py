@@ -33,8 +33,9 @@ from typing import ClassVar
 
 from isa.limits import RANGE_BYTES
 from isa.timing import VECTOR_LATENCY, WORD_BYTES
-from microkernels.common.builder import KernelBuilder, ScratchpadPlan
+from microkernels.common.builder import KernelBuilder
 from microkernels.common.feature_map import round_up
+from microkernels.common.scratchpad_plan import ScratchpadPlan
 
 from .frame import SumFrame
 from .kernel import MatrixPlan

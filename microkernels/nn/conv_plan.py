@@ -45,10 +45,10 @@ from math import gcd
 from isa.limits import RANGE_BYTES
 from isa.table import BY_KEY
 from isa.timing import VECTOR_LATENCY, WORD_BYTES, row_beats
-from microkernels.common.builder import ScratchpadPlan
 from microkernels.common.errors import CHECK
 from microkernels.common.feature_map import COLUMN_BYTES, round_up
 from microkernels.common.fixed_point import ELEMENT_BYTES
+from microkernels.common.scratchpad_plan import ScratchpadPlan
 from support.errors import counted
 
 from .window_shape import MOST_NARROW, ConvShape, outputs_per_element

@@ -32,7 +32,7 @@ import numpy as np
 from isa.limits import RANGE_BYTES
 from isa.table import BY_KEY, MAX_MR, MAX_VL
 from isa.timing import VECTOR_LATENCY, WORD_BYTES, beats
-from microkernels.common.builder import DEFAULT_SCRATCHPAD, ScratchpadPlan
+from microkernels.common.builder import DEFAULT_SCRATCHPAD
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.feature_map import COLUMN_BYTES, round_up
 from microkernels.common.fixed_point import (
@@ -44,6 +44,7 @@ from microkernels.common.fixed_point import (
     check_fraction,
     dot,
 )
+from microkernels.common.scratchpad_plan import ScratchpadPlan
 
 from .window_shape import check_shifts, narrowed, outputs_per_element, rounding_bias
 

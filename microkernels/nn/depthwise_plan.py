@@ -19,7 +19,7 @@ import numpy as np
 from isa.limits import RANGE_BYTES
 from isa.table import MAX_VL
 from isa.timing import VECTOR_LATENCY
-from microkernels.common.builder import DEFAULT_SCRATCHPAD, ScratchpadPlan
+from microkernels.common.builder import DEFAULT_SCRATCHPAD
 from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import COLUMN_BYTES, round_up
 from microkernels.common.fixed_point import (
@@ -34,6 +34,7 @@ from microkernels.common.fixed_point import (
     packed,
     unpack,
 )
+from microkernels.common.scratchpad_plan import ScratchpadPlan
 
 from .window_shape import StridedShape
 

@@ -28,7 +28,6 @@ from microkernels.common.builder import (
     DEFAULT_SCRATCHPAD,
     WORD_BYTES,
     KernelBuilder,
-    ScratchpadPlan,
     launch_registers,
 )
 from microkernels.common.errors import CHECK, KernelError
@@ -36,6 +35,7 @@ from microkernels.common.feature_map import COLUMN_BYTES, FeatureMap, round_up
 from microkernels.common.fixed_point import packed
 from microkernels.common.memory import Writable
 from microkernels.common.parameter_block import block_bytes, block_size, part_sizes
+from microkernels.common.scratchpad_plan import ScratchpadPlan
 
 from .curves import VectorOp
 

@@ -30,7 +30,6 @@ import numpy as np
 
 from isa.table import BY_KEY, MAX_VL
 from isa.timing import VECTOR_LATENCY, beats
-from microkernels.common.builder import ScratchpadPlan
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.feature_map import round_up
 from microkernels.common.fixed_point import (
@@ -41,6 +40,7 @@ from microkernels.common.fixed_point import (
     check_fraction,
     dot,
 )
+from microkernels.common.scratchpad_plan import ScratchpadPlan
 from microkernels.runtime.ring import ChipEngines
 
 from .recurrent import CELLS, FixedMath, RecurrentShape, lstm_with_peepholes

@@ -18,11 +18,12 @@ import numpy as np
 
 from isa.program import Program
 from isa.table import MAX_VL
-from microkernels.common.builder import DEFAULT_SCRATCHPAD, WORD_BYTES, ScratchpadPlan
+from microkernels.common.builder import DEFAULT_SCRATCHPAD, WORD_BYTES
 from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import COLUMN_BYTES, FeatureMap, part_starts, round_up
 from microkernels.common.fixed_point import ELEMENT, ELEMENT_BYTES, LOWEST, Elements
 from microkernels.common.memory import Writable
+from microkernels.common.scratchpad_plan import ScratchpadPlan
 from support.errors import counted
 
 from .line import LineLayout, StreamKernel

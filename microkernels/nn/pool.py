@@ -29,12 +29,7 @@ import numpy as np
 from isa.limits import RANGE_BYTES
 from isa.program import Declared, Program, Span
 from isa.table import MAX_VL
-from microkernels.common.builder import (
-    DEFAULT_SCRATCHPAD,
-    INSTRUCTION_WORDS,
-    WORD_BYTES,
-    ScratchpadPlan,
-)
+from microkernels.common.builder import DEFAULT_SCRATCHPAD, INSTRUCTION_WORDS, WORD_BYTES
 from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import COLUMN_BYTES, round_up
 from microkernels.common.fixed_point import (
@@ -46,6 +41,7 @@ from microkernels.common.fixed_point import (
     packed,
 )
 from microkernels.common.memory import Writable
+from microkernels.common.scratchpad_plan import ScratchpadPlan
 from support.errors import counted
 
 from .line import LineKernel, LineLayout, StreamKernel

@@ -25,7 +25,7 @@ from isa.limits import RANGE_BYTES
 from isa.program import Program
 from isa.table import MAX_MR, MAX_VL
 from isa.timing import WORD_BYTES
-from microkernels.common.builder import DEFAULT_SCRATCHPAD, ScratchpadPlan
+from microkernels.common.builder import DEFAULT_SCRATCHPAD
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.feature_map import FeatureMap, even_parts, part_starts, round_up
 from microkernels.common.fixed_point import (
@@ -36,6 +36,7 @@ from microkernels.common.fixed_point import (
     dot,
 )
 from microkernels.common.memory import Writable
+from microkernels.common.scratchpad_plan import ScratchpadPlan
 from support.errors import counted
 
 from .line import LineKernel, LineLayout

@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 
 from isa.program import Declared, Span
 from isa.table import MAX_MR, MAX_VL
-from microkernels.common.builder import ScratchpadPlan
 from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import COLUMN_BYTES, FeatureMap, round_up
 from microkernels.common.fixed_point import ELEMENT, ELEMENT_BYTES, Elements
 from microkernels.common.memory import Writable
 from microkernels.common.parameter_block import block_bytes, block_size
+from microkernels.common.scratchpad_plan import ScratchpadPlan
 from microkernels.runtime.barrier import FlagTable
 
 from .curves import polynomial_constants

@@ -26,11 +26,12 @@ import numpy as np
 from isa.limits import RANGE_BYTES
 from isa.program import Program
 from isa.table import MAX_MR, MAX_VL
-from microkernels.common.builder import DEFAULT_SCRATCHPAD, ScratchpadPlan
+from microkernels.common.builder import DEFAULT_SCRATCHPAD
 from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import COLUMN_BYTES, even_parts, part_starts, round_up
 from microkernels.common.fixed_point import ELEMENT, ELEMENT_BYTES, WIDE
 from microkernels.common.memory import Writable
+from microkernels.common.scratchpad_plan import ScratchpadPlan
 
 from .curves import UNIT_FRACTION
 from .line import LineKernel, LineLayout

@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 
 from microkernels.bp.runs import SweepRun
-from microkernels.common.builder import KernelBuilder, ScratchpadPlan
+from microkernels.common.builder import KernelBuilder
 from microkernels.common.parameter_block import Word, WordRecord, word, word_registers
+from microkernels.common.scratchpad_plan import ScratchpadPlan
 
 
 def test_places_follow_each_other_and_a_ring_takes_the_rest() -> None:

@@ -11,7 +11,8 @@ from functools import cached_property
 from typing import ClassVar
 
 from isa.launch import START_REGISTERS
-from microkernels.common.builder import KernelBuilder, ScratchpadPlan
+from microkernels.common.builder import KernelBuilder
+from microkernels.common.scratchpad_plan import ScratchpadPlan
 
 from ..block_frame import BLOCK_LANES, PAIRS, TURN_UPDATES, BlockFrame, add_ring
 from ..plan import BUS_BYTES, LINE_ENDS, LONG_STEP

@@ -26,8 +26,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isa.timing import VECTOR_LATENCY
-from microkernels.common.builder import KernelBuilder, ScratchpadPlan
+from microkernels.common.builder import KernelBuilder
 from microkernels.common.feature_map import round_up
+from microkernels.common.scratchpad_plan import ScratchpadPlan
 from microkernels.runtime.ring import ChipEngines
 
 from ..frame import LaneFrame

@@ -24,7 +24,8 @@ from functools import cached_property
 from statistics import mean
 from typing import ClassVar
 
-from microkernels.common.builder import KernelBuilder, ScratchpadPlan
+from microkernels.common.builder import KernelBuilder
+from microkernels.common.scratchpad_plan import ScratchpadPlan
 
 from ..frame import SumFrame
 from ..plan import BUS_SHARE, LINE_ENDS, LONG_STEP

@@ -50,8 +50,9 @@ from numpy.typing import NDArray
 
 from isa.table import MAX_VL
 from isa.timing import VECTOR_LATENCY, WORD_BYTES
-from microkernels.common.builder import KernelBuilder, ScratchpadPlan
+from microkernels.common.builder import KernelBuilder
 from microkernels.common.errors import KernelError
+from microkernels.common.scratchpad_plan import ScratchpadPlan
 
 from ..frame import LaneFrame
 from ..plan import Shifts

@@ -30,9 +30,10 @@ from functools import cached_property
 
 from isa.table import BY_KEY
 from isa.timing import VECTOR_HELD, VECTOR_LATENCY, WORD_BYTES
-from microkernels.common.builder import DEFAULT_SCRATCHPAD, ScratchpadPlan
+from microkernels.common.builder import DEFAULT_SCRATCHPAD
 from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import round_up
+from microkernels.common.scratchpad_plan import ScratchpadPlan
 
 from ..problem import element_type
 from ..record import vector_stride
