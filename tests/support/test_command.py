@@ -31,13 +31,16 @@ def vip(*arguments: str, stdout: int, **variables: str) -> tuple[int, str]:
 
 
 @pytest.mark.parametrize("arguments", COMMANDS)
-def test_nobody_reads_the_output(arguments: tuple[str, ...]) -> None:
+def test_nobody_reads_the_output(arguments: tuple[str, ...], tmp_path: Path) -> None:
+    file = tmp_path / "results.json"
+    written = () if "--help" in arguments else ("--json", str(file))
     reading, writing = os.pipe()
     os.close(reading)
     try:
-        assert vip(*arguments, stdout=writing) == (130, "")
+        assert vip(*arguments, *written, stdout=writing) == (130, "")
     finally:
         os.close(writing)
+    assert file.exists() == bool(written)
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is full")

@@ -33,6 +33,10 @@ class _Plain(Console):
     def render_str(self, text: str, **settings: Any) -> Text:
         return super().render_str("\n".join(map(printable, text.split("\n"))), **settings)
 
+    def on_broken_pipe(self) -> None:
+        """Discard the rest, as the results are still to be written to files."""
+        self.quiet = True
+
 
 #: Results go to standard output, progress to standard error: a pipe gets only results.
 console = _Plain(highlight=False, markup=False, emoji=False)
