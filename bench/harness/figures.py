@@ -206,16 +206,6 @@ def render(file: str, text: str, figures: Figures) -> Rendered:
     return rendered
 
 
-def figures_named(text: str) -> Iterator[tuple[str, str]]:
-    """Record and name of each figure used by the sources of a page."""
-    for template in (
-        *(cell.template for cell in _cells(text) if cell.text),
-        *(f"{{{source}}}" for _, source in _SOURCED.findall(text)),
-    ):
-        for source in _FIELD.findall(template):
-            yield from _RECORDED.findall(source)
-
-
 def documents(root: Path = ROOT) -> list[str]:
     """The files with figures, except those generated only from sources."""
     made = ("isa", "onnx_operators", "registers", "verification")

@@ -209,16 +209,3 @@ def clean_commit(root: Path = ROOT) -> str:
         rest = f" and {len(lines) - 1} more differ" if len(lines) > 1 else " differs"
         raise BenchError(f"recording needs a clean checkout; {lines[0][3:]}{rest} from the commit")
     return _git("rev-parse", "HEAD", root=root).strip()
-
-
-def has_commit(commit: str, root: Path = ROOT) -> bool:
-    """Whether ``commit`` is the checked-out commit or one of its ancestors; true in a checkout
-    without history.
-
-    Raises:
-        BenchError: git or a checkout is missing.
-    """
-    if _git("rev-parse", "--is-shallow-repository", root=root).strip() == "true":
-        return True
-    command = ["git", "-C", str(root), "merge-base", "--is-ancestor", commit, "HEAD"]
-    return subprocess.run(command, capture_output=True, check=False).returncode == 0

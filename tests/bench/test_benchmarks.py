@@ -1,5 +1,6 @@
 """The figures of benchmarks have the names that README and guides use; nothing is measured."""
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -25,7 +26,7 @@ from bench import (
 )
 from bench.harness import parts
 from bench.harness.experiment import Measurement, find
-from bench.harness.figures import documents, figures_named
+from bench.harness.figures import Figures, documents, render
 from bench.harness.record import ROOT
 from bench.harness.runs import LaunchRun
 from bench.schedulers import ALL_MIXES, LENGTHS, MIXES_LEARNED
@@ -56,9 +57,16 @@ class Anything(SimpleNamespace):
 
 def asked(record: str) -> set[str]:
     """Figures of ``record`` that the sources in README and the guides name."""
-    pages = [(ROOT / file).read_text(encoding="utf-8") for file in documents()]
-    named = {name for page in pages for of, name in figures_named(page) if of == record}
-    return {name for name in named if "*" not in name}
+    named: set[str] = set()
+
+    class Named(Figures):
+        def value(self, source: str) -> str:
+            named.update(re.findall(rf"\b{record}\[([^*\]]+)\]", source))
+            return ""
+
+    for file in documents():
+        render(file, (ROOT / file).read_text(encoding="utf-8"), Named())
+    return named
 
 
 def check(name: str, *others: str) -> dict[str, float]:

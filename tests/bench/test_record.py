@@ -16,7 +16,6 @@ from bench.harness.record import (
     ROOT,
     Record,
     clean_commit,
-    has_commit,
     read_record,
     tool_versions,
     values,
@@ -152,11 +151,6 @@ def test_recording_refuses_before_it_measures(tmp_path: Path) -> None:
 def test_verdicts(value: float, old: float | None, more_is_better: bool, verdict: str) -> None:
     new = Measurement("a", value, "ns", 0.02, more_is_better)
     assert judge(new, old) == verdict
-
-
-def test_a_commit_exists_or_not(checkout: Path) -> None:
-    assert has_commit(git(checkout, "rev-parse", "HEAD"), checkout)
-    assert not has_commit(COMMIT, checkout)
 
 
 def test_stale_records_are_named(
