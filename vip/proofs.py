@@ -63,6 +63,8 @@ def prove(
     """
     full = engine(config)
     launches = _launches([what] if isinstance(what, Program | Path | str) else what, full)
+    if not launches:
+        raise ApplicationError("there is no program to prove an engine of")
     if len(launches) == 1:
         ((name, only),) = launches.items()
         proof = _proof(_full_for(name, full), only, by_part(progress, f"proof for {name}"))

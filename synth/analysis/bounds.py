@@ -3,13 +3,14 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
-from typing import Literal
+from typing import Literal, get_args
 
 from isa.faults import FaultCause
 from isa.launch import START_FX, START_MR, START_VL
 from isa.table import MIN_REGISTER_WIDTH, Instruction, Opcode, Unit
 from isa.timing import WORD_BYTES
 from pe.config import PeConfig
+from support.checks import Checks
 from synth.errors import CoverageError, TrimError
 
 from .facts import Facts
@@ -52,6 +53,11 @@ def check_covered(studies: Iterable[Study], remedy: str = "") -> None:
 MOST_SLOWER = 0.5
 
 
+#: Which sizes are kept.
+SizeBasis = Literal["proved", "runs", "tight"]
+_CHECK = Checks(TrimError)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Sizes:
     """The parts and sizes that a trimmed engine keeps.
@@ -69,10 +75,10 @@ class Sizes:
             fraction, 0 to 0.5.
 
     Raises:
-        TrimError: ``slower`` is outside its range.
+        TrimError: ``basis`` is another word, or ``slower`` outside its range.
     """
 
-    basis: Literal["proved", "runs", "tight"] = "runs"
+    basis: SizeBasis = "runs"
     profiles: Sequence[Profile] = ()
     allow_uncovered: bool = False
     keep_counters: bool = False
@@ -81,6 +87,7 @@ class Sizes:
     slower: float = 0.0
 
     def __post_init__(self) -> None:
+        _CHECK.one_of("basis", self.basis, get_args(SizeBasis))
         if not 0 <= self.slower <= MOST_SLOWER:
             raise TrimError(f"slower must be a fraction from 0 to {MOST_SLOWER}, not {self.slower}")
 

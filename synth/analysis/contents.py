@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from isa.program import NOTHING_DECLARED, Declared, Numbers, Program, Span
 from pe.config import PeConfig
+from support.checks import Checks
 from synth.errors import DeclarationError
 
 from .interval import Interval, Value, bounds, join, step_of
@@ -17,6 +18,8 @@ StartRanges = Mapping[str, tuple[int, int]]
 SELF_WRITTEN_BYTES = 8
 #: Maximum numbers of a table among which one load may choose.
 _MOST_CHOICES = 4096
+
+_CHECK = Checks(DeclarationError)
 
 
 class Contents:
@@ -193,9 +196,16 @@ class Subject:
         return first
 
     def launch(self, config: PeConfig) -> StartRanges:
-        """Ranges of the start registers on engines of ``config``."""
+        """Ranges of the start registers on engines of ``config``.
+
+        Raises:
+            DeclarationError: there is no slot, or the parameter block is outside the memory.
+        """
         last_address = (1 << config.address_bits) - 1
         start, count = self.parameters, self.declared.slots
+        _CHECK.within("slots", count, 1, 1 << 16)
+        if start is not None:
+            _CHECK.within("parameters", start, 0, last_address)
         slots = (0, count - 1)
         parameters = (0, last_address) if start is None else (start, start)
         ranges = {"parameters": parameters, "slot": slots}

@@ -1,6 +1,7 @@
 """Trimming: from programs, profiles and a configuration to a smaller configuration."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 
 from isa.assembly.assembler import assemble
 from isa.image import DramImage
-from isa.program import Program
+from isa.program import Declared, Program
 from isa.table import BY_KEY, INSTRUCTIONS, Unit
 from microkernels.bp.kernel import MatrixPlan
 from pe.config import PeConfig
@@ -294,6 +295,23 @@ def test_given_address_bits() -> None:
     assert {bound.name: bound.basis for bound in result.bounds}["address_bits"] == "given"
     with pytest.raises(TrimError, match="at most the configuration's 33, not 40"):
         trim(program, FULL, address_bits=40)
+
+
+@pytest.mark.parametrize(
+    ("launch", "message"),
+    [
+        ({"parameters": 1 << 33}, "parameters must be a whole number from 0 to 8589934591"),
+        ({"declared": Declared(slots=0)}, "slots must be a whole number from 1 to 65536, not 0"),
+    ],
+)
+def test_launches_that_never_happen_are_refused(launch: dict[str, Any], message: str) -> None:
+    with pytest.raises(TrimError, match=message):
+        trim(Subject(program=COPY, **launch), FULL)
+
+
+def test_sizes_by_another_basis_are_refused() -> None:
+    with pytest.raises(TrimError, match="basis must be one of proved, runs, tight, not 'prove'"):
+        Sizes(basis="prove")  # type: ignore[arg-type]
 
 
 def test_rom_and_counters() -> None:

@@ -16,6 +16,7 @@ from sim_tb.cosim import trim_check
 from sim_tb.cosim.engine import CosimError
 from sim_tb.cosim.trim_check import check_trimmed, measure
 from soc.generate.presets import configuration_text
+from support.errors import VipError
 
 
 @pytest.fixture(autouse=True)
@@ -47,6 +48,11 @@ def test_a_program_longer_than_the_instruction_buffer(vip, tmp_path):
     assert code == 2
     assert "longer than 1024 words" in err
     assert vip("asm", "long.s", "--max-words", "2048")[0] == 0
+
+
+def test_a_proof_of_no_engine():
+    with pytest.raises(VipError, match="there is no program"):
+        api.prove([])
 
 
 def test_a_seed_beyond_64_bits(vip):
