@@ -50,7 +50,7 @@ def held_range(operation: ScalarOp, b: Value, c: Value, result: Value) -> tuple[
     if operation is ScalarOp.SRL and low < 0:
         return bounds(ANY)
     if operation is ScalarOp.SLL:
-        low_amount, high_amount = (0, 63) if isinstance(c, Interval) else (c & 63, c & 63)
+        low_amount, high_amount = (c & 63, c & 63) if isinstance(c, int) else (0, 63)
         reached = [end << amount for end in (low, high) for amount in (low_amount, high_amount)]
         return max(min(*reached, ANY.high), ANY.low), min(max(*reached, ANY.low), ANY.high)
     return bounds(result)

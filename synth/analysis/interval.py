@@ -1,7 +1,8 @@
 """Intervals of signed 64-bit numbers, and the effect of scalar instructions and branches on them.
 
-A known value is a plain number, any other an :class:`Interval`. All functions are sound: the value
-returned includes the result for every choice of numbers in the operands.
+A known value is a plain number, one that advances with each turn of a loop a :class:`Ramp`, any
+other an :class:`Interval`. All functions are sound: the value returned includes the result for
+every choice of numbers in the operands; if it is a ramp, then turn by turn.
 """
 
 from typing import NamedTuple
@@ -29,8 +30,36 @@ class Interval(NamedTuple):
     step: int = 1
 
 
-#: A number, or an interval.
-Value = int | Interval
+class Ramp(NamedTuple):
+    """The number ``base + slope * i`` in each turn i of a loop.
+
+    Attributes:
+        slope: not 0.
+        turns: number of turns, at least 2; the same of all ramps that meet in an operation.
+    """
+
+    base: int
+    slope: int
+    turns: int
+
+    @property
+    def low(self) -> int:
+        """The lowest number."""
+        return self.base + min(0, self.slope * (self.turns - 1))
+
+    @property
+    def high(self) -> int:
+        """The highest number."""
+        return self.base + max(0, self.slope * (self.turns - 1))
+
+    @property
+    def step(self) -> int:
+        """The largest of 1, 2, 4 and 8 that divides every number."""
+        return min(step_of(self.base), step_of(self.slope))
+
+
+#: A number, an interval, or the numbers of a loop's turns.
+Value = int | Interval | Ramp
 
 #: Every number that a register can hold.
 ANY = Interval(_LOW, _HIGH)
@@ -63,6 +92,16 @@ def _fitting(low: int, high: int, step: int) -> Value:
     return _value(low, high, step) if fits else Interval(_LOW, _HIGH, step)
 
 
+def ramp(base: int, slope: int, turns: int) -> Value:
+    """The numbers ``base + slope * i`` in turns 0 to ``turns`` - 1, at least 2."""
+    return Ramp(base, slope, turns) if slope else base
+
+
+def line_of(value: int | Ramp) -> tuple[int, int]:
+    """Base and slope; a plain number has slope 0."""
+    return (value, 0) if isinstance(value, int) else (value.base, value.slope)
+
+
 def join(one: Value, other: Value) -> Value:
     """The smallest interval that contains both."""
     (a, b), (c, d) = bounds(one), bounds(other)
@@ -74,6 +113,8 @@ def clip(value: Value, low: int, high: int) -> Value | None:
     a, b = bounds(value)
     if isinstance(value, int):
         return value if low <= value <= high else None
+    if isinstance(value, Ramp) and low <= a and b <= high:
+        return value
     step = value.step
     # Round the ends inwards to multiples.
     a, b = -(-max(a, low) // step) * step, min(b, high) // step * step
@@ -84,6 +125,8 @@ def evaluate(operation: ScalarOp, b: Value, c: Value) -> Value:
     """Result of a scalar instruction."""
     if isinstance(b, int) and isinstance(c, int):
         return signed(operation.evaluate(b & _M64, c & _M64))
+    if (line := _linear(operation, b, c)) is not None:
+        return line
     (b_low, b_high), (c_low, c_high) = bounds(b), bounds(c)
     step = min(step_of(b), step_of(c))
     if operation is ScalarOp.ADD:
@@ -95,6 +138,31 @@ def evaluate(operation: ScalarOp, b: Value, c: Value) -> Value:
     if operation is ScalarOp.AND:
         step = max(step_of(b), step_of(c))
     return _bitwise(operation, (b_low, b_high), (c_low, c_high), step)
+
+
+def _linear(operation: ScalarOp, b: Value, c: Value) -> Value | None:
+    """Result of a scalar instruction on a ramp and another or a number; None if it is not linear,
+    or may wrap."""
+    if isinstance(b, Interval) or isinstance(c, Interval):
+        return None
+    turns = next(value.turns for value in (b, c) if isinstance(value, Ramp))
+    (base, slope), (c_base, c_slope) = line_of(b), line_of(c)
+    if operation is ScalarOp.ADD:
+        base, slope = base + c_base, slope + c_slope
+    elif operation is ScalarOp.SUB:
+        base, slope = base - c_base, slope - c_slope
+    elif operation is ScalarOp.SLL and not c_slope:
+        base, slope = base << (c_base & 63), slope << (c_base & 63)
+    elif operation is ScalarOp.AND and not c_slope and c_base >= 0:
+        # Advancing by a multiple of a ring's size does not change the position in the ring.
+        if slope % (1 << c_base.bit_length()):
+            return None
+        base, slope = base & c_base, 0
+    else:
+        return None
+    result = ramp(base, slope, turns)
+    low, high = bounds(result)
+    return result if low >= _LOW and high <= _HIGH else None
 
 
 def _shift(operation: ScalarOp, value: Value, amount: Value) -> Value:

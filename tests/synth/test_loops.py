@@ -1,7 +1,7 @@
 """Many turns of a loop at once leave the facts of turns one by one."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from isa.assembly.assembler import assemble
@@ -10,7 +10,18 @@ from isa.table import BranchOp, ScalarOp
 from pe.config import PeConfig
 from synth.analysis import loops, values
 from synth.analysis.contents import contents_of
-from synth.analysis.interval import bounds, signed
+from synth.analysis.interval import (
+    ANY,
+    Interval,
+    Ramp,
+    bounds,
+    clip,
+    evaluate,
+    line_of,
+    ramp,
+    signed,
+    step_of,
+)
 from synth.analysis.values import Study, analyse
 
 SMALL = PeConfig(scratchpad_bytes=1024, address_bits=16, max_vl=64)
@@ -20,7 +31,13 @@ CONTENTS = contents_of(
     1 << 16,
 )
 _KINDS = ("step", "step", "ring", "alu", "load", "own", "move", "branch", "loop")
-LINES = st.builds(loops.Ramp, st.integers(-40, 40), st.integers(-9, 9))
+TURNS = 20
+LINES = st.builds(ramp, st.integers(-40, 40), st.integers(-9, 9), st.just(TURNS))
+
+
+def at(value: int | Ramp, turn: int) -> int:
+    base, slope = line_of(value)
+    return base + slope * turn
 
 
 def found(program: Program, *, skipping: bool = True, steps: int = 20_000) -> Study:
@@ -36,10 +53,10 @@ def found(program: Program, *, skipping: bool = True, steps: int = 20_000) -> St
 @given(operation=st.sampled_from(BranchOp), a=LINES, b=LINES)
 @settings(max_examples=300, deadline=None, derandomize=True)
 def test_branches_go_the_same_way_for_so_many_turns(
-    operation: BranchOp, a: loops.Ramp, b: loops.Ramp
+    operation: BranchOp, a: int | Ramp, b: int | Ramp
 ) -> None:
     def taken(turn: int) -> bool:
-        one, two = a.base + a.slope * turn, b.base + b.slope * turn
+        one, two = at(a, turn), at(b, turn)
         return {
             BranchOp.BLT: one < two,
             BranchOp.BGE: one >= two,
@@ -55,19 +72,22 @@ def test_branches_go_the_same_way_for_so_many_turns(
     assert count > 200 or taken(count) != first
 
 
-@given(operation=st.sampled_from(ScalarOp), b=LINES, c=LINES, turns=st.integers(1, 20))
-@settings(max_examples=400, deadline=None, derandomize=True)
-def test_results_are_lines(operation: ScalarOp, b: loops.Ramp, c: loops.Ramp, turns: int) -> None:
-    line = loops.computed(operation, b, c)
-    if line is None:
-        return
-    low, high = bounds(line.over(turns))
-    for turn in range(turns):
-        one, two = b.base + b.slope * turn, c.base + c.slope * turn
-        mask = (1 << 64) - 1
-        value = signed(operation.evaluate(one & mask, two & mask))
-        assert value == signed((line.base + line.slope * turn) & mask)
-        assert low <= line.base + line.slope * turn <= high
+@given(operation=st.sampled_from(ScalarOp), b=LINES, c=LINES, shift=st.sampled_from((0, 56, 58)))
+@settings(max_examples=600, deadline=None, derandomize=True)
+def test_results_are_those_of_each_turn(
+    operation: ScalarOp, b: int | Ramp, c: int | Ramp, shift: int
+) -> None:
+    # Up to the ends of what a register can hold.
+    b, c = (ramp(base << shift, slope << shift, TURNS) for base, slope in (line_of(b), line_of(c)))
+    assume(all(clip(value, *bounds(ANY)) == value for value in (b, c)))
+    result = evaluate(operation, b, c)
+    low, high = bounds(result)
+    mask = (1 << 64) - 1
+    for turn in range(TURNS):
+        value = signed(operation.evaluate(at(b, turn) & mask, at(c, turn) & mask))
+        assert low <= value <= high
+        assert value % step_of(result) == 0
+        assert isinstance(result, Interval) or value == at(result, turn)
 
 
 @st.composite
