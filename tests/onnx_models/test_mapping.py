@@ -297,3 +297,40 @@ def test_two_inputs_of_which_one_is_a_source() -> None:
     first, second = values.values()
     got = real_of(job.of_layers(run.outputs)[output.layer], done.formats[output.layer].output)
     np.testing.assert_allclose(got, first - second, atol=1e-3)
+
+
+#: Shape of the input, opset, and nodes: c is a convolution of single pixels, w its weights.
+OPERATORS_ALONE = {
+    "sign": ((1, 3, 2, 2), 17, [_node("Conv", "x", "w", output="c"), _node("Sign", "c")]),
+    "shrink": (
+        (1, 3, 2, 2),
+        17,
+        [_node("Conv", "x", "w", output="c"), _node("Shrink", "c", bias=0.2, lambd=0.3)],
+    ),
+    "thresholded": (
+        (1, 3, 2, 2),
+        17,
+        [_node("Conv", "x", "w", output="c"), _node("ThresholdedRelu", "c", alpha=0.2)],
+    ),
+    "choice": (
+        (1, 3, 2, 2),
+        17,
+        [
+            _node("Conv", "x", "w", output="c"),
+            _node("Greater", "x", "half", output="g"),
+            _node("Where", "g", "half", "c"),
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OPERATORS_ALONE)
+def test_layers_of_an_operator_are_its_real_numbers(name: str) -> None:
+    shape, opset, nodes = OPERATORS_ALONE[name]
+    constants = {
+        "w": RANDOM.normal(0, 0.5, (3, 3, 1, 1)),
+        "m": RANDOM.normal(0, 0.5, (3, 4)),
+        "half": np.array(0.5),
+        "first": np.array(0),
+    }
+    check_layers(model(nodes, shape, constants, opset=opset), RANDOM.normal(size=shape))

@@ -64,17 +64,16 @@ def exclusive(node: GraphNode) -> Value:
 
 def sign(node: GraphNode) -> Value:
     """Sign."""
-    (x,) = node.inputs
-    if x in node.importer.graph.integers:
+    x = node.value()
+    if node.inputs[0] in node.importer.graph.integers:
         return node.part("Clip", x, min=-1.0, max=1.0)
-    above = step(node, node.value())
-    return node.part("Sub", above, step(node, node.part("Sub", 0.0, x)))
+    return node.part("Sub", step(node, x), step(node, node.part("Sub", 0.0, x)))
 
 
 def shrink(node: GraphNode) -> Value:
     """Shrink, and ThresholdedRelu: elements beyond a threshold, moved towards 0; the others are
     0."""
-    (x,) = node.inputs
+    x = node.value()
     bias = float(node.attribute("bias", 0.0))
     limit = float(node.attribute("lambd", 0.5))
     if node.op == "ThresholdedRelu":
@@ -132,7 +131,8 @@ def choice(node: GraphNode) -> Value:
     if node.is_constant(1) and node.is_constant(2):
         first, second = node.reals(1), node.reals(2)
         return node.part("Add", node.part("Mul", which, first - second), second)
-    return node.part("Add", node.part("Mul", node.part("Sub", one, other), which), other)
+    rest = other if node.is_constant(2) else node.value(2)
+    return node.part("Add", node.part("Mul", node.part("Sub", one, rest), which), rest)
 
 
 def _constant_choice(node: GraphNode) -> Value:
