@@ -45,7 +45,6 @@ class GraphNode:
         self.inputs, self.outputs = list(proto.input), list(proto.output)
         self.output = next(filter(None, self.outputs), "")
         self.batch = importer.batch
-        self._tensors = 0
 
     def refused(self, why: str) -> RefusedError:
         """An exception that refuses the node."""
@@ -342,11 +341,15 @@ class GraphNode:
 
     def _tensor(self) -> str:
         """A name for another tensor."""
-        self._tensors += 1
-        return f"{self.outputs[0]} {self._tensors}"
+        number, uses = 1, self.importer.uses
+        while (name := f"{self.output} {number}") in uses:
+            number += 1
+        uses[name] += 1
+        return name
 
     def _named(self, tensor: Tensor) -> str:
-        """The name of a tensor."""
+        """The name of a tensor; a part that is the only use of one by its name may be merged into
+        the layer before."""
         if isinstance(tensor, str):
             return tensor
         name = self._tensor()

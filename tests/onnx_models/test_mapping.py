@@ -321,6 +321,15 @@ OPERATORS_ALONE = {
             _node("Where", "g", "half", "c"),
         ],
     ),
+    "names of further tensors": (
+        (1, 5),
+        17,
+        [
+            _node("Relu", "x", output="q 1"),
+            _node("Shrink", "x", output="q", lambd=0.1),
+            _node("Add", "q", "q 1"),
+        ],
+    ),
 }
 
 
