@@ -267,7 +267,7 @@ def _replaced(model: "ModelProto") -> "ModelProto":
     Raises:
         ModelError: an operator can't be expanded.
     """
-    from onnx import helper, inliner, shape_inference
+    from onnx import defs, helper, inliner, shape_inference
 
     before: list[str] = []
     # A definition may have operators that are replaced themselves.
@@ -278,6 +278,15 @@ def _replaced(model: "ModelProto") -> "ModelProto":
             if tensor.name not in described:
                 kind, dims = tensor.data_type, list(tensor.dims)
                 model.graph.input.append(helper.make_tensor_value_info(tensor.name, kind, dims))
+        for node in filter(_expanded, model.graph.node):
+            # Definitions do not have the defaults of their operators.
+            usual = defs.get_schema(node.op_type).attributes
+            missing = usual.keys() - {attribute.name for attribute in node.attribute}
+            node.attribute.extend(
+                usual[name].default_value
+                for name in sorted(missing)
+                if usual[name].default_value.name
+            )
         try:
             model = inliner.inline_selected_functions(
                 shape_inference.infer_shapes(model),

@@ -330,6 +330,7 @@ OPERATORS_ALONE = {
             _node("Add", "q", "q 1"),
         ],
     ),
+    "usual axes of a definition": ((1, 2, 3, 2), 13, [_node("MeanVarianceNormalization", "x")]),
 }
 
 
