@@ -331,6 +331,8 @@ OPERATORS_ALONE = {
         ],
     ),
     "usual axes of a definition": ((1, 2, 3, 2), 13, [_node("MeanVarianceNormalization", "x")]),
+    "a vector times a matrix": ((3,), 17, [_node("MatMul", "x", "m")]),
+    "sums of a vector": ((3,), 17, [_node("CumSum", "x", "first")]),
 }
 
 

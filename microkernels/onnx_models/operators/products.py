@@ -32,8 +32,9 @@ _MOST_PARTS = 8
 
 def matmul(node: GraphNode) -> Value:
     """MatMul of an input and constant weights, or of two inputs."""
-    if not node.is_constant(1) or node.weights(1).ndim != 2:
-        return product_of(node, _operand(node, 0), _operand(node, 1))
+    operands = [_operand(node, number) for number in (0, 1)]
+    if not node.is_constant(1) or len(operands[0].shape) < 2 or len(operands[1].shape) != 2:
+        return product_of(node, *operands)
     weights = node.weights(1)
     value = node.value()
     if len(value.shape) == 2 and value.size.elements == len(weights):
