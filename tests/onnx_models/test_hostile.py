@@ -42,6 +42,7 @@ def _node(op: str, *others: str, **attributes: Any) -> NodeProto:
         (_node("MaxPool", kernel_shape=[2, 2], strides=[HUGE] * 2), "strides must be 2 numbers"),
         (_node("ConvTranspose", "w", strides=[HUGE] * 2), "strides must be 2 numbers"),
         (_node("ConvTranspose", "w", dilations=[60000] * 2), "elements in all are allowed"),
+        (_node("ConvTranspose", "w", output_padding=[0, 1]), "output_padding [0, 1] must be less"),
         (
             _node("Conv", "v", dilations=[30000] * 2, strides=[30000] * 2, pads=[30000] * 4),
             "with its padding the map has 10,802,160,096 elements",

@@ -333,6 +333,16 @@ OPERATORS_ALONE = {
     "usual axes of a definition": ((1, 2, 3, 2), 13, [_node("MeanVarianceNormalization", "x")]),
     "a vector times a matrix": ((3,), 17, [_node("MatMul", "x", "m")]),
     "sums of a vector": ((3,), 17, [_node("CumSum", "x", "first")]),
+    "fewer pixels than stride": (
+        (1, 3, 2, 4),
+        17,
+        [_node("ConvTranspose", "x", "w", strides=[3, 2], auto_pad="SAME_UPPER")],
+    ),
+    "more pixels than windows": (
+        (1, 3, 2, 4),
+        17,
+        [_node("ConvTranspose", "x", "w", strides=[3, 2], output_shape=[6, 8])],
+    ),
 }
 
 

@@ -285,13 +285,17 @@ def _pads(
     pads = numbers(node, "pads", 2 * rank, least=0)
     auto = node.attribute("auto_pad", "NOTSET")
     declared = node.attribute("output_shape", None)
+    full = [
+        step * (size - 1) + more + extent
+        for step, size, more, extent in zip(strides, sizes, added, extents, strict=True)
+    ]
     if declared is None and auto in ("SAME_UPPER", "SAME_LOWER"):
-        declared = [size * step for size, step in zip(sizes, strides, strict=True)]
+        declared = [min(full[axis], strides[axis] * sizes[axis]) for axis in range(rank)]
     for axis in range(rank if declared is not None else 0):
-        full = strides[axis] * (sizes[axis] - 1) + added[axis] + extents[axis]
-        total = full - int(declared[-rank:][axis])
-        less = total // 2
-        first = less if auto == "SAME_UPPER" else total - less
+        total = full[axis] - int(declared[-rank:][axis])
+        # Like onnxruntime, missing pixels are added at the end.
+        cut = max(total, 0)
+        first = cut // 2 if auto == "SAME_UPPER" else cut - cut // 2
         pads[axis], pads[rank + axis] = first, total - first
     return pads
 
@@ -317,6 +321,10 @@ def conv_transpose(node: GraphNode) -> Value:
     kernel = weights.shape[2:]
     strides, dilations = (numbers(node, name, rank, least=1) for name in ("strides", "dilations"))
     added = numbers(node, "output_padding", rank, least=0)
+    if any(pixels >= max(ends) for pixels, *ends in zip(added, strides, dilations, strict=True)):
+        raise node.refused(
+            f"output_padding {added} must be less than strides {strides} or dilations {dilations}"
+        )
     extents = [(k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True)]
     sizes = value.shape[2:]
     pads = _pads(node, sizes, strides, extents, added)
