@@ -153,7 +153,7 @@ def _best(transform: Transform, matrix: MatrixPlan, grid: TileGrid, blocks: bool
     """The fastest kernel that fits the engine of ``matrix``."""
     fitting: list[tuple[float, float, int, Plan]] = []
     reasons: list[KernelError] = []
-    planned: list[KernelError] = []
+    planned: dict[int, KernelError] = {}
     # Fewer slots make a shorter program. Among equals, the kernel on blocks comes first.
     kinds = product(KINDS, (MOST_SLOTS, MOST_SLOTS // 2, MOST_SLOTS // 4))
     for lanes, slots in [*([(_BLOCKS, MOST_SLOTS)] if blocks else []), *kinds]:
@@ -174,10 +174,11 @@ def _best(transform: Transform, matrix: MatrixPlan, grid: TileGrid, blocks: bool
         try:
             plan.program(vault_bits=None)
         except KernelError as error:
-            planned.append(error)
+            planned[lanes] = error
         else:
             fitting.append((plan.shared_cycles(grid), plan.cycles, lanes, plan))
     if fitting:
         return min(fitting, key=lambda kernel: kernel[:3])[3]
-    # Why a program doesn't fit an engine says more than why vectors don't fit a plan.
-    raise planned[-1] if planned else reasons[0]
+    # Why a program doesn't fit an engine says more than why vectors don't fit a plan; that of one
+    # lane is usually the shortest.
+    raise planned.get(1) or [*planned.values(), *reasons][0]

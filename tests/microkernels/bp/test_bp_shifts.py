@@ -206,6 +206,9 @@ def test_a_small_instruction_buffer_gets_a_shorter_program_or_the_matrix() -> No
     assert isinstance(plan_of(one, "auto", ChipEngines(pes=1, instruction_words=256)), MatrixPlan)
     with pytest.raises(KernelError, match="an engine has room for 256"):
         plan_of(one, "shifts", ChipEngines(pes=1, instruction_words=256))
+    few = ChipEngines(instruction_words=512, scratchpad_bytes=2048)
+    with pytest.raises(KernelError, match=r"1 shifts for 3 labels .* an engine has room for 512"):
+        plan_of(problem(9, 3, 3, 8, "linear", 2), "shifts", few)
     with pytest.raises(KernelError, match=r"of a matrix .* an engine has room for 256"):
         bp_job(one, engines=ChipEngines(pes=1, instruction_words=256))
 
