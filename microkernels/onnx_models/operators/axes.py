@@ -75,33 +75,29 @@ def reduced(node: GraphNode, value: Value, kind: str, axes: list[int]) -> Value:
 
 
 def reduction(
-    kind: str, *, before: Function | None = None, after: Function | None = None
-) -> Callable[[GraphNode], Value]:
-    """The function of an operator that reduces axes.
+    node: GraphNode, kind: str, *, before: Function | None = None, after: Function | None = None
+) -> Value:
+    """An operator that reduces axes.
 
     Parameters:
         kind: ``max``, ``min``, ``sum``, ``mean``, ``l1`` (sum of magnitudes) or ``squares`` (sum
             of squares).
         before, after: functions of the elements and of the results.
     """
-
-    def operator(node: GraphNode) -> Value:
-        value = straight(node, node.value())
-        axes = _axes(node, len(value.shape))
-        if axes == []:
-            return _reduced_alone(node, value, kind, before, after)
-        if axes is None:
-            axes = list(range(len(value.shape)))
-        if before is not None:
-            value = node.curve(value, before)
-        value = reduced(node, value, kind, axes)
-        if after is not None:
-            value = node.curve(value, after)
-        keepdims = bool(node.attribute("keepdims", 1))
-        left = (size for axis, size in enumerate(value.shape) if keepdims or axis not in axes)
-        return replace(value, shape=tuple(left))
-
-    return operator
+    value = straight(node, node.value())
+    axes = _axes(node, len(value.shape))
+    if axes == []:
+        return _reduced_alone(node, value, kind, before, after)
+    if axes is None:
+        axes = list(range(len(value.shape)))
+    if before is not None:
+        value = node.curve(value, before)
+    value = reduced(node, value, kind, axes)
+    if after is not None:
+        value = node.curve(value, after)
+    keepdims = bool(node.attribute("keepdims", 1))
+    left = (size for axis, size in enumerate(value.shape) if keepdims or axis not in axes)
+    return replace(value, shape=tuple(left))
 
 
 def _reduced_alone(
@@ -282,24 +278,20 @@ def group_normalization(node: GraphNode) -> Value:
     return replace(result, shape=value.shape)
 
 
-def normalization(operation: str) -> Callable[[GraphNode], Value]:
-    """The function of LayerNormalization (``layer``) or RMSNormalization (``rms``)."""
+def normalization(node: GraphNode, operation: str) -> Value:
+    """LayerNormalization (``layer``) or RMSNormalization (``rms``)."""
+    input_shape = node.value().shape
+    first = node.axis(node.attribute("axis", -1), len(input_shape))
+    parameters = [node.reals(1), np.zeros(1)]
+    if operation == "layer" and node.constant(2) is not None:
+        parameters[1] = node.reals(2)
+    shape = input_shape[first:]
+    try:
+        scale, shift = (np.broadcast_to(values, shape).ravel() for values in parameters)
+    except ValueError:
+        raise node.refused(f"scale and bias do not fit rows of shape {list(shape)}") from None
 
-    def operator(node: GraphNode) -> Value:
-        input_shape = node.value().shape
-        first = node.axis(node.attribute("axis", -1), len(input_shape))
-        parameters = [node.reals(1), np.zeros(1)]
-        if operation == "layer" and node.constant(2) is not None:
-            parameters[1] = node.reals(2)
-        shape = input_shape[first:]
-        try:
-            scale, shift = (np.broadcast_to(values, shape).ravel() for values in parameters)
-        except ValueError:
-            raise node.refused(f"scale and bias do not fit rows of shape {list(shape)}") from None
+    def make(value: Value) -> Value:
+        return _weighted(node, _normalized(node, value, operation), scale, shift)
 
-        def make(value: Value) -> Value:
-            return _weighted(node, _normalized(node, value, operation), scale, shift)
-
-        return _along(node, list(range(first, len(input_shape))), make)
-
-    return operator
+    return _along(node, list(range(first, len(input_shape))), make)

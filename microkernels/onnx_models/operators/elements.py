@@ -1,6 +1,6 @@
 """Operators that work element by element."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
 from typing import Any
@@ -18,17 +18,10 @@ from .arrange import index_of, rearranged, rows, straight
 from .linear import activate, scale_channels
 
 
-def unary(name: str) -> Callable[[GraphNode], Value]:
-    """The function of an operator without attributes.
-
-    Parameters:
-        name: in :data:`microkernels.networks.curves.FUNCTIONS`.
-    """
-
-    def operator(node: GraphNode) -> Value:
-        return node.curve(node.value(), Function(name))
-
-    return operator
+def unary(node: GraphNode, name: str) -> Value:
+    """An operator without attributes, a function in
+    :data:`microkernels.networks.curves.FUNCTIONS`."""
+    return node.curve(node.value(), Function(name))
 
 
 def elu(node: GraphNode) -> Value:
@@ -141,62 +134,48 @@ def with_constant(
     return scale_channels(node, value, scale, shift)
 
 
-def combined(kind: str) -> Callable[[GraphNode], Value]:
-    """The function of an operator with two operands.
+def combined(node: GraphNode, kind: str) -> Value:
+    """An operator with two operands.
 
     Parameters:
         kind: ``add``, ``subtract``, ``multiply``, ``divide``, ``maximum`` or ``minimum``.
     """
-
-    def operator(node: GraphNode) -> Value:
-        if node.attribute("broadcast", 0) or node.attribute("axis", None) is not None:
-            raise node.refused(
-                "broadcast belongs to opset 6; export the model with opset 7 or later"
-            )
-        operation = kind
-        if node.is_constant(1):
-            constant = node.reals(1)
-            if kind == "divide":
-                if (constant == 0).any():
-                    raise node.refused("division by 0")
-                constant, operation = 1 / constant, "multiply"
-            return with_constant(node, operation, node.value(), constant, first=False)
-        second = node.value(1)
+    if node.attribute("broadcast", 0) or node.attribute("axis", None) is not None:
+        raise node.refused("broadcast belongs to opset 6; export the model with opset 7 or later")
+    operation = kind
+    if node.is_constant(1):
+        constant = node.reals(1)
         if kind == "divide":
-            second, operation = node.curve(second, Function("reciprocal")), "multiply"
-        if node.is_constant(0):
-            return with_constant(node, operation, second, node.reals(0), first=True)
-        first = node.value()
-        if first.layer == second.layer != INPUT and node.importer.is_input(first):
-            raise node.refused("both inputs are the same input of the model")
-        return combine(node, operation, first, second)
-
-    return operator
-
-
-def variadic(kind: str, *, mean: bool = False) -> Callable[[GraphNode], Value]:
-    """The function of an operator with any number of operands, such as Sum."""
-
-    def operator(node: GraphNode) -> Value:
-        count = len(node.inputs)
-        if count == 2 and not mean:
-            return combined(kind)(node)
-        result = node.value()
-        for number in range(1, count):
-            result = combine(node, kind, result, node.value(number))
-        return node.affine(result, 1 / count, 0.0) if mean else result
-
-    return operator
+            if (constant == 0).any():
+                raise node.refused("division by 0")
+            constant, operation = 1 / constant, "multiply"
+        return with_constant(node, operation, node.value(), constant, first=False)
+    second = node.value(1)
+    if kind == "divide":
+        second, operation = node.curve(second, Function("reciprocal")), "multiply"
+    if node.is_constant(0):
+        return with_constant(node, operation, second, node.reals(0), first=True)
+    first = node.value()
+    if first.layer == second.layer != INPUT and node.importer.is_input(first):
+        raise node.refused("both inputs are the same input of the model")
+    return combine(node, operation, first, second)
 
 
-def function(name: str) -> Callable[[GraphNode], Value]:
-    """The function of an operator that :mod:`microkernels.nn.element_shape` calls ``name``."""
+def variadic(node: GraphNode, kind: str, *, mean: bool = False) -> Value:
+    """An operator with any number of operands, such as Sum; ``kind`` as for :func:`combined`."""
+    count = len(node.inputs)
+    if count == 2 and not mean:
+        return combined(node, kind)
+    result = node.value()
+    for number in range(1, count):
+        result = combine(node, kind, result, node.value(number))
+    return node.affine(result, 1 / count, 0.0) if mean else result
 
-    def operator(node: GraphNode) -> Value:
-        constants: dict[str, Any] = {"fraction": 0} if name in ("tanh", "sigmoid", "erf") else {}
-        return node.apply(ElementWise, node.value(), function=name, **constants)
 
-    return operator
+def function(node: GraphNode, name: str) -> Value:
+    """An operator that :mod:`microkernels.nn.element_shape` calls ``name``."""
+    constants: dict[str, Any] = {"fraction": 0} if name in ("tanh", "sigmoid", "erf") else {}
+    return node.apply(ElementWise, node.value(), function=name, **constants)
 
 
 def gelu(node: GraphNode) -> Value:

@@ -4,8 +4,6 @@ Whether one number is greater than another is a step of their difference; all ot
 choices by truth values, follow from steps by sums and products.
 """
 
-from collections.abc import Callable
-
 import numpy as np
 
 from microkernels.common.fixed_point import Reals
@@ -31,25 +29,21 @@ def _positive(node: GraphNode, value: Value, *, integers: bool) -> Value:
     return step(node, value)
 
 
-def comparison(kind: str) -> Callable[[GraphNode], Value]:
-    """The function of an operator that compares.
+def comparison(node: GraphNode, kind: str) -> Value:
+    """An operator that compares.
 
     Parameters:
         kind: ``equal``, ``greater``, ``less``, ``at most`` or ``at least``.
     """
-
-    def operator(node: GraphNode) -> Value:
-        first, second = node.inputs
-        if kind in ("less", "at least"):
-            first, second = second, first
-        integers = any(name in node.importer.graph.integers for name in node.inputs)
-        difference = node.part("Sub", first, second)
-        if kind == "equal":
-            difference = node.part("Abs", difference)
-        above = _positive(node, difference, integers=integers)
-        return above if kind in ("greater", "less") else node.part("Sub", 1.0, above)
-
-    return operator
+    first, second = node.inputs
+    if kind in ("less", "at least"):
+        first, second = second, first
+    integers = any(name in node.importer.graph.integers for name in node.inputs)
+    difference = node.part("Sub", first, second)
+    if kind == "equal":
+        difference = node.part("Abs", difference)
+    above = _positive(node, difference, integers=integers)
+    return above if kind in ("greater", "less") else node.part("Sub", 1.0, above)
 
 
 def negation(node: GraphNode) -> Value:
@@ -162,29 +156,22 @@ def _constant_choice(node: GraphNode) -> Value:
     return node.part("Expand", chosen[0], np.array(shape))
 
 
-def argument(kind: str) -> Callable[[GraphNode], Value]:
-    """The function of ArgMax (``max``) or ArgMin (``min``): where the largest or smallest element
-    of an axis is."""
-
-    def operator(node: GraphNode) -> Value:
-        x: Tensor = node.inputs[0]
-        shape = node.value().shape
-        axis = node.axis(node.attribute("axis", 0), len(shape))
-        if kind == "min":
-            x = node.part("Sub", 0.0, x)
-        count = shape[axis]
-        largest = node.part("ReduceMax", x, axes=[axis])
-        integers = node.inputs[0] in node.importer.graph.integers
-        below = node.part("Sub", largest, x)
-        other = _positive(node, below, integers=integers)
-        places = np.arange(count).reshape([-1] + [1] * (len(shape) - 1 - axis))
-        last = bool(node.attribute("select_last_index", 0))
-        # Among the largest elements, the greatest number, or the greatest of their negatives.
-        ranked = node.part(
-            "Add", node.part("Mul", other, -float(count)), places if last else -places
-        )
-        keepdims = int(node.attribute("keepdims", 1))
-        best = node.part("ReduceMax", ranked, axes=[axis], keepdims=keepdims)
-        return best if last else node.part("Sub", 0.0, best)
-
-    return operator
+def argument(node: GraphNode, kind: str) -> Value:
+    """ArgMax (``max``) or ArgMin (``min``): where the largest or smallest element of an axis is."""
+    x: Tensor = node.inputs[0]
+    shape = node.value().shape
+    axis = node.axis(node.attribute("axis", 0), len(shape))
+    if kind == "min":
+        x = node.part("Sub", 0.0, x)
+    count = shape[axis]
+    largest = node.part("ReduceMax", x, axes=[axis])
+    integers = node.inputs[0] in node.importer.graph.integers
+    below = node.part("Sub", largest, x)
+    other = _positive(node, below, integers=integers)
+    places = np.arange(count).reshape([-1] + [1] * (len(shape) - 1 - axis))
+    last = bool(node.attribute("select_last_index", 0))
+    # Among the largest elements, the greatest number, or the greatest of their negatives.
+    ranked = node.part("Add", node.part("Mul", other, -float(count)), places if last else -places)
+    keepdims = int(node.attribute("keepdims", 1))
+    best = node.part("ReduceMax", ranked, axes=[axis], keepdims=keepdims)
+    return best if last else node.part("Sub", 0.0, best)
