@@ -3,7 +3,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
@@ -20,33 +20,46 @@ from .read import OnnxGraph
 
 #: Maximum elements of a tensor without images that becomes one pixel, whose parts move fast.
 _VECTOR = 2048
-#: Operators that work on the last axis of their inputs.
-_ROWS = frozenset(
-    {"GRU", "LSTM", "LayerNormalization", "MatMul", "RMSNormalization", "RNN", "Softmax"}
-)
-#: Nodes that pass on elements in the same order; look-ups of inputs see through them.
-_VIEWS = frozenset({"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Dropout", "Cast"})
+
+
+@dataclass(frozen=True)
+class Operator:
+    """How nodes of a type are mapped.
+
+    Attributes:
+        maps: a :class:`microkernels.onnx_models.node.GraphNode` -> its first output; None: the
+            function has named all of its outputs.
+        integers: it accepts integers: its results for these are integers, or it is meant for them.
+        several: it produces all outputs that are used, not only the first.
+        rows: it works on the last axis of its inputs.
+        view: it passes on elements in the same order; look-ups of inputs see through it.
+    """
+
+    maps: Callable[[Any], Value | None]
+    integers: bool = False
+    several: bool = False
+    rows: bool = False
+    view: bool = False
 
 
 class Importer:
     """A graph during its mapping.
 
     Parameters:
-        graph: as read.
+        graph: as read. operators: the supported ones, by type.
         batch: images along the first axis of all tensors. With 1 all tensors together are one
             image, whatever their first dimensions.
         mixed: why several images along first axes are not a batch, for messages; "" if there are
             none.
 
     Attributes:
-        graph, batch, mixed: the parameters.
+        graph, operators, batch, mixed: the parameters. Some operators are made of others.
         folded: tensors that don't depend on the inputs, by name.
         inputs: of the model. values: by name of the tensor. uses: number of them, likewise.
         shared: layers whose maps several nodes or tensors use.
         layers: by name, in order. sizes: of their maps, and of the inputs, by layer.
         real, bounds, affine, curves, epsilons, constants, origins, norms, rounded, steps,
             approximation: see :class:`microkernels.onnx_models.model.MappedModel`.
-        operators: the supported ones, by type, of which others are made.
         mapped: number of nodes that are mapped, by type.
         refused: nodes that are not supported. Nodes that depend on them are neither mapped nor
             refused.
@@ -55,8 +68,16 @@ class Importer:
         whole: layers of integers that are not tensors of the model.
     """
 
-    def __init__(self, graph: OnnxGraph, *, batch: int, mixed: str = "") -> None:
+    def __init__(
+        self,
+        graph: OnnxGraph,
+        operators: Mapping[str, Operator],
+        *,
+        batch: int,
+        mixed: str = "",
+    ) -> None:
         self.graph = graph
+        self.operators = operators
         self.batch = batch
         self.mixed = mixed
         self.folded: dict[str, Array] = dict(graph.constants)
@@ -77,7 +98,6 @@ class Importer:
         self.whole: set[str] = set()
         self.shared: set[str] = set()
         self.approximation = graph.rounding
-        self.operators: Mapping[str, Callable[[Any], Value | None]] = {}
         self.mapped: Counter[str] = Counter()
         self.refused: list[RefusedError] = []
         self.model: MappedModel | None = None
@@ -91,10 +111,12 @@ class Importer:
         shape = self.graph.shapes[name]
         seen = name
         size = self.map_of(shape)
+        views = {name for name, operator in self.operators.items() if operator.view}
+        on_rows = {name for name, operator in self.operators.items() if operator.rows}
         # The host writes a view of an input to memory.
         while self.uses[seen] == 1:
             node = next((node for node in self.graph.nodes if seen in node.input), None)
-            if node is None or node.op_type not in _VIEWS or node.input[0] != seen:
+            if node is None or node.op_type not in views or node.input[0] != seen:
                 break
             seen = node.output[0]
             viewed = self.graph.shapes.get(seen)
@@ -102,7 +124,7 @@ class Importer:
                 size = self.map_of(viewed)
         # Operators on rows need the last axis in channels.
         viewed = self.graph.shapes.get(seen, ())
-        turned = any(seen in node.input and node.op_type in _ROWS for node in self.graph.nodes)
+        turned = any(seen in node.input and node.op_type in on_rows for node in self.graph.nodes)
         turned = turned and len(viewed) > 1 and prod(viewed) == prod(shape)
         if turned and self.has_images(viewed):
             size = self.rows_of(viewed)

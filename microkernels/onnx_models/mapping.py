@@ -14,29 +14,10 @@ from microkernels.networks.network import INPUT, Layer, Network
 from support.errors import VipError
 
 from .errors import MixedImagesError, ModelError, RefusedError
-from .importer import Importer
+from .importer import Importer, Operator
 from .model import MappedModel, Value
-from .node import GraphNode, Operator
+from .node import GraphNode
 from .read import OnnxGraph
-
-#: Operators that produce all outputs that are used.
-_SEVERAL_OUTPUTS = frozenset({"Split", "LSTM", "GRU", "RNN", "ai.onnx.ml.LinearClassifier"})
-#: Operators that accept integers: those with integer results for integers, and others.
-_TAKES = frozenset(
-    (
-        "Abs", "Add", "And", "ArgMax", "ArgMin", "Cast", "CastLike", "CenterCropPad", "Clip",
-        "Compress", "Concat", "ConvInteger", "CumSum", "DepthToSpace", "DequantizeLinear",
-        "Dropout", "Equal", "Expand", "Flatten", "Gather", "GatherElements", "GatherND",
-        "GlobalMaxPool", "Greater", "GreaterOrEqual", "Hardmax", "Identity", "Less", "LessOrEqual",
-        "MatMul", "MatMulInteger", "Max", "MaxPool", "Min", "Mul", "Neg", "Not", "OneHot", "Or",
-        "Pad", "QLinearConv", "QLinearMatMul", "ReduceMax", "ReduceMin", "Relu", "Reshape",
-        "Resize", "ReverseSequence", "Scatter", "ScatterElements", "ScatterND", "Sign", "Slice",
-        "SpaceToDepth", "Split", "Squeeze", "Sub", "Sum", "Tile", "Transpose", "Trilu",
-        "Unsqueeze", "Where", "Xor", "ai.onnx.ml.ArrayFeatureExtractor", "ai.onnx.ml.Binarizer",
-        "ai.onnx.ml.LinearClassifier", "ai.onnx.ml.LinearRegressor", "ai.onnx.ml.Scaler",
-        "com.microsoft.QGemm", "com.microsoft.QLinearAdd",
-    )
-)  # fmt: skip
 
 ValueT = TypeVar("ValueT")
 
@@ -57,57 +38,61 @@ def map_graph(graph: OnnxGraph, operators: Mapping[str, Operator]) -> Importer:
     if not graph.inputs:
         raise ModelError("the model has no input")
     if graph.batch is not None:
-        return _mapped(Importer(graph, batch=graph.batch), operators)
+        return _mapped(Importer(graph, operators, batch=graph.batch))
     shapes = [graph.shapes[name] for name in graph.inputs]
     # A vector is not a batch of numbers.
     sizes = {shape[0] if len(shape) > 1 else 1 for shape in shapes}
     if len(sizes) > 1 or sizes == {1}:
-        return _mapped(Importer(graph, batch=1), operators)
+        return _mapped(Importer(graph, operators, batch=1))
     try:
-        return _mapped(Importer(graph, batch=sizes.pop()), operators)
+        return _mapped(Importer(graph, operators, batch=sizes.pop()))
     except MixedImagesError as error:
-        return _mapped(Importer(graph, batch=1, mixed=str(error)), operators)
+        return _mapped(Importer(graph, operators, batch=1, mixed=str(error)))
 
 
-def _mapped(importer: Importer, operators: Mapping[str, Operator]) -> Importer:
-    importer.operators = operators
+def _mapped(importer: Importer) -> Importer:
     graph = importer.graph
     available = set(graph.constants) | set(importer.values) | {""}
     for proto in graph.nodes:
         node = GraphNode(importer, proto)
-        operator = operators.get(node.op)
-        why = ""
-        if operator is None:
-            why = "the operator is not supported"
-        elif unknown := _extra_output(node):
-            why = f"its output {unknown} is not supported"
-        elif unlike := _refused_integers(importer, node):
-            why = unlike
-        elif available.issuperset(node.inputs):
-            try:
-                if (value := operator(node)) is not None:
-                    node.name_output(node.output, value)
-                importer.mapped[node.op] += 1
-                available.update(name for name in node.outputs if name in importer.values)
-            except RefusedError as error:
-                if isinstance(error, MixedImagesError) and graph.batch is None:
-                    raise
-                importer.refused.append(error)
-            except VipError as error:
-                why = str(error)
-        if why:
-            importer.refused.append(node.refused(why))
+        try:
+            operator = _operator(node)
+            if not available.issuperset(node.inputs):
+                continue
+            if (value := operator.maps(node)) is not None:
+                node.name_output(node.output, value)
+            importer.mapped[node.op] += 1
+            available.update(name for name in node.outputs if name in importer.values)
+        except VipError as error:
+            if isinstance(error, MixedImagesError) and graph.batch is None:
+                raise
+            refused = error if isinstance(error, RefusedError) else node.refused(str(error))
+            importer.refused.append(refused)
     if not importer.refused:
         importer.model = _model(importer)
     return importer
 
 
-def _extra_output(node: GraphNode) -> str:
-    """Name of an output in use, beyond the first, of an operator that produces only the first; ""
-    if there is none."""
-    if node.op in _SEVERAL_OUTPUTS:
-        return ""
-    return next(filter(node.importer.used, node.outputs[1:]), "")
+def _operator(node: GraphNode) -> Operator:
+    """The operator of a node.
+
+    Raises:
+        RefusedError: there is none, or it does not support the node's outputs or integers.
+    """
+    importer = node.importer
+    operator = importer.operators.get(node.op)
+    if operator is None:
+        raise node.refused("the operator is not supported")
+    further = next(filter(importer.used, node.outputs[1:]), "")
+    if further and not operator.several:
+        raise node.refused(f"its output {further} is not supported")
+    kinds = importer.graph.integers
+    integers = [name for name in node.inputs if name in importer.values and name in kinds]
+    if integers and not operator.integers:
+        raise node.refused(
+            f"its input {integers[0]} has integers; convert them to real numbers by Cast before"
+        )
+    return operator
 
 
 def _model(importer: Importer) -> MappedModel:
@@ -183,15 +168,6 @@ def _inner(importer: Importer, layers: Collection[str]) -> tuple[Value, ...]:
         if name in values and name not in graph.integers and values[name].layer in layers
     }
     return tuple(importer.port(name, values[name]) for name in last.values())
-
-
-def _refused_integers(importer: Importer, node: GraphNode) -> str:
-    """Why an operator on real numbers does not accept the node's inputs; "" if it does."""
-    kinds = importer.graph.integers
-    names = [name for name in node.inputs if name in importer.values and name in kinds]
-    if node.op in _TAKES or not names:
-        return ""
-    return f"its input {names[0]} has integers; convert them to real numbers by Cast before"
 
 
 def _integer_layers(importer: Importer) -> set[str]:

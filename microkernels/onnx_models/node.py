@@ -335,7 +335,7 @@ class GraphNode:
         names = [self._named(tensor) for tensor in inputs]
         proto = helper.make_node(op, names, [self._tensor()], self.name, **attributes)
         part = GraphNode(self.importer, proto)
-        value = self.importer.operators[op](part)
+        value = self.importer.operators[op].maps(part)
         assert value is not None
         return part.check_result(value)
 
@@ -359,7 +359,3 @@ class GraphNode:
         else:
             self.importer.folded[name] = np.asarray(tensor)
         return name
-
-
-#: Maps a node: its first output; None: it has named all of its outputs.
-Operator = Callable[[GraphNode], Value | None]

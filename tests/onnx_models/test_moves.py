@@ -233,7 +233,7 @@ FOLDED = ("Concat", "Expand", "Gather", "Slice", "Split", "Tile", "Transpose")
 
 def test_all_movements_are_here() -> None:
     others = {"Gather", "Pad", "Resize", "Upsample"}
-    moved = {op for op, operator in OPERATORS.items() if operator is movement}
+    moved = {op for op, operator in OPERATORS.items() if operator.maps is movement}
     assert moved - FURTHER == MOVES.keys() - others
 
 

@@ -18,6 +18,7 @@ from microkernels.networks.maps import MapSize
 from microkernels.networks.parameters import RealParameters
 from microkernels.nn.element import ElementLayout
 from microkernels.nn.element_shape import ElementOperation, element
+from microkernels.onnx_models.importer import Operator
 from microkernels.onnx_models.mapping import map_graph
 from microkernels.onnx_models.model import Value, real_layers
 from microkernels.onnx_models.node import GraphNode
@@ -75,7 +76,7 @@ def test_a_kind_in_one_file_is_planned_calibrated_run_and_stored(
         (2, 3, 8, 8),
         {"w": random.normal(0, 0.3, (20, 3, 3, 3)), "g": random.normal(0, 0.1, (20 * 16, 9))},
     )
-    coverage = map_graph(read_graph(graph), {**OPERATORS, "Abs": doubled})
+    coverage = map_graph(read_graph(graph), {**OPERATORS, "Abs": Operator(doubled)})
     assert coverage.model is not None, coverage.refused
     x = random.normal(0, 1, (2, 3, 8, 8))
     result = calibrated(coverage.model, x, SEVERAL)

@@ -12,8 +12,9 @@ from onnx.reference import ReferenceEvaluator
 
 import vip
 from microkernels.networks.parameters import Weights
+from microkernels.onnx_models.importer import Operator
 from microkernels.onnx_models.model import Value
-from microkernels.onnx_models.node import GraphNode, Operator
+from microkernels.onnx_models.node import GraphNode
 from microkernels.onnx_models.operators.arrange import index_of, rearranged, straight
 from microkernels.onnx_models.operators.table import OPERATORS
 from support.errors import VipError
@@ -44,7 +45,7 @@ def network() -> ModelProto:
 
 def _scaled(step: GraphNode) -> Value | None:
     """Weights of one filter are 1 % larger."""
-    result, real = OPERATORS["Conv"](step), step.importer.real
+    result, real = OPERATORS["Conv"].maps(step), step.importer.real
     name, before = next(iter(real.items()))
     weights = before.weights.copy()
     weights[1] *= 1.01
@@ -66,8 +67,8 @@ def _swapped(step: GraphNode) -> Value:
         ("Neg", OPERATORS["Identity"], "Neg_c (Neg): its output c"),
         ("Neg", OPERATORS["Abs"], "Neg_c (Neg): its output c"),
         ("Transpose", OPERATORS["Identity"], "Transpose_d (Transpose): its output d"),
-        ("Transpose", _swapped, "Transpose_d (Transpose): its output d"),
-        ("Conv", _scaled, "Relu_b (Relu): its output b"),
+        ("Transpose", Operator(_swapped), "Transpose_d (Transpose): its output d"),
+        ("Conv", Operator(_scaled), "Relu_b (Relu): its output b"),
         ("GlobalAveragePool", OPERATORS["GlobalMaxPool"], "Flatten_f (Flatten): its output f"),
     ],
 )
