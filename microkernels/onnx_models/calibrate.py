@@ -105,15 +105,17 @@ def _range(
     model: MappedModel, name: str, ends: tuple[float, float], real: Reals
 ) -> tuple[float, float]:
     """The range of arguments of a curve, whose values are ``real``."""
+    curve = model.curves[name]
+    label = f"node {model.origins.get(name, name)}: {curve.title}"
     if not np.isfinite(real).all():
         raise ModelError(
-            f"node {model.origins.get(name, name)}: {model.curves[name].title} is undefined for "
-            f"some of the calibration data, which range from {ends[0]:g} to {ends[1]:g}"
+            f"{label} is undefined for some of the calibration data, which range from "
+            f"{ends[0]:g} to {ends[1]:g}"
         )
-    if has_pole(model.curves[name], *ends):
+    if has_pole(curve, *ends):
         raise ModelError(
-            f"node {model.origins.get(name, name)}: {model.curves[name].title} has a pole "
-            f"within the range of the calibration data, {ends[0]:g} to {ends[1]:g}"
+            f"{label} has a pole within the range of the calibration data, {ends[0]:g} to "
+            f"{ends[1]:g}"
         )
     return ends
 

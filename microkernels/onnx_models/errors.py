@@ -8,6 +8,11 @@ _MOST_SHOWN = 200
 _MOST_NAME = 60
 
 
+def label(name: str) -> str:
+    """The name of a node, a tensor or an operator as messages have it."""
+    return clipped(printable(name), _MOST_NAME)
+
+
 class ModelError(VipError):
     """An invalid model, or invalid data for one; one line says what, where, and what is allowed."""
 
@@ -24,8 +29,7 @@ class RefusedError(ModelError):
         self.op, self.node, self.why = op, node, why
 
     def __str__(self) -> str:
-        node, op = (clipped(printable(name), _MOST_NAME) for name in (self.node, self.op))
-        return f"node {node} ({op}): {self.why}"
+        return f"node {label(self.node)} ({label(self.op)}): {self.why}"
 
 
 class MixedImagesError(RefusedError):

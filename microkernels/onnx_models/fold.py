@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from support.errors import clipped, printable
 from support.extras import MissingExtraError, need
 
-from .errors import ModelError, one_line
+from .errors import RefusedError, one_line
 
 if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto
@@ -139,10 +138,7 @@ def fold(
         elif all(name in constants for name in node.input if name) and _is_bounded(node, shapes):
             room -= _growth(node, constants, shapes)
             if room < 0:
-                raise ModelError(
-                    f"node {clipped(printable(node.name or outputs[0]), 60)} ({node.op_type}): "
-                    "the constants of the model are too large"
-                )
+                raise _refused(node, "the constants of the model are too large")
             constants.update(zip(outputs, _computed(node, constants, opset), strict=False))
         elif node.op_type == "CastLike" and node.input[0] in constants and node.input[1] in kinds:
             kind = kinds[node.input[1]]
@@ -197,9 +193,8 @@ def _growth(
         except ValueError:
             size = sum(tensor.size for tensor in tensors)
     if size > _MOST_FOLDED:
-        raise ModelError(
-            f"node {clipped(printable(node.name or node.output[0]), 60)} ({node.op_type}) makes a "
-            f"constant of {size:,} elements; at most {_MOST_FOLDED:,} are allowed"
+        raise _refused(
+            node, f"it makes a constant of {size:,} elements; at most {_MOST_FOLDED:,} are allowed"
         )
     return size
 
@@ -210,7 +205,8 @@ def _computed(node: "NodeProto", constants: Mapping[str, Array], opset: int) -> 
     except MissingExtraError:
         raise
     except Exception as error:  # Any of an evaluator of another library.
-        raise ModelError(
-            f"node {clipped(printable(node.name or node.output[0]), 60)} ({node.op_type}): its "
-            f"constants can't be computed: {one_line(error)}"
-        ) from error
+        raise _refused(node, f"its constants can't be computed: {one_line(error)}") from error
+
+
+def _refused(node: "NodeProto", why: str) -> RefusedError:
+    return RefusedError(node.op_type, node.name or node.output[0], why)

@@ -11,9 +11,8 @@ from microkernels.common.fixed_point import Reals
 from microkernels.networks.curves import Function
 from microkernels.networks.network import INPUT, Layer, MapSize, Source
 from microkernels.networks.parameters import Weights
-from support.errors import clipped, printable
 
-from .errors import RefusedError
+from .errors import RefusedError, label
 from .fold import Array
 from .model import MappedModel, Norm, Value, as_map
 from .read import OnnxGraph
@@ -168,7 +167,7 @@ class Importer:
 
     def unique(self, name: str) -> str:
         """A unique name for a layer, derived from that of a node or tensor."""
-        stem = clipped(printable("_".join(name.split()) or "layer"), 60).replace(" ", "_")
+        stem = label("_".join(name.split()) or "layer").replace(" ", "_")
         candidate, number = stem, 1
         while candidate in self.layers or candidate == INPUT:
             number += 1

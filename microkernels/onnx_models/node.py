@@ -11,9 +11,8 @@ from microkernels.common.fixed_point import Reals
 from microkernels.networks.curves import UNFITTED, Function
 from microkernels.networks.network import ElementWise, Layer, MapSize, Source
 from microkernels.networks.parameters import Weights
-from support.errors import clipped, printable
 
-from .errors import MixedImagesError, RefusedError
+from .errors import MixedImagesError, RefusedError, label
 from .fold import Array, output_shape
 from .importer import Importer
 from .model import Value, to_maps
@@ -181,7 +180,7 @@ class GraphNode:
         # For some windows, ONNX infers shapes that no implementation produces.
         if importer.graph.shapes.get(tensor, shape) != shape != self._true_shape(tensor):
             raise self.refused(
-                f"its output {clipped(printable(tensor), 60)} has the shape "
+                f"its output {label(tensor)} has the shape "
                 f"{list(importer.graph.shapes[tensor])}, but its layers make {list(shape)}, which "
                 "is a bug in VIP"
             )

@@ -11,11 +11,11 @@ from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from support.errors import clipped, printable, unknown
+from support.errors import clipped, unknown
 from support.extras import need, together
 from support.files import read_bytes
 
-from .errors import ModelError, one_line
+from .errors import ModelError, RefusedError, label, one_line
 from .fold import Array, fold
 
 if TYPE_CHECKING:
@@ -118,14 +118,14 @@ def load_proto(path: Path | bytes) -> "ModelProto":
     from onnx import ModelProto
 
     content = path if isinstance(path, bytes) else read_bytes(path, _MOST_BYTES)
-    label = "the model" if isinstance(path, bytes) else path
+    place = "the model" if isinstance(path, bytes) else path
     model = ModelProto()
     try:
         model.ParseFromString(content)
     except DecodeError as error:
-        raise ModelError(f"{label}: not an ONNX model, or truncated") from error
+        raise ModelError(f"{place}: not an ONNX model, or truncated") from error
     if not model.graph.node and not model.graph.output:
-        raise ModelError(f"{label}: not an ONNX model: it has no graph")
+        raise ModelError(f"{place}: not an ONNX model: it has no graph")
     return model
 
 
@@ -318,10 +318,11 @@ def _check_limits(model: "ModelProto") -> None:
     for node in graph.node:
         for attribute in node.attribute:
             if attribute.HasField("g") or attribute.graphs:
-                raise ModelError(
-                    f"node {clipped(printable(node.name or node.output[0]), 60)} "
-                    f"({clipped(printable(node.op_type), 60)}): operators with graphs within "
-                    "(If, Loop, Scan) are not supported; export the model with them unrolled"
+                raise RefusedError(
+                    node.op_type,
+                    node.name or node.output[0],
+                    "operators with graphs within (If, Loop, Scan) are not supported; export the "
+                    "model with them unrolled",
                 )
             if attribute.HasField("t"):
                 tensors.append(attribute.t)
@@ -336,24 +337,21 @@ def _check_limits(model: "ModelProto") -> None:
 
 def _check_dims(name: str, dims: Iterable[int]) -> None:
     sizes = list(dims)
-    label = clipped(printable(name), 60)
+    tensor = f"tensor {label(name)}"
     if len(sizes) > _MOST_RANK:
-        raise ModelError(
-            f"tensor {label} has {len(sizes)} dimensions; at most {_MOST_RANK} are allowed"
-        )
+        raise ModelError(f"{tensor} has {len(sizes)} dimensions; at most {_MOST_RANK} are allowed")
     if any(size < 0 for size in sizes):
-        raise ModelError(f"tensor {label} has a negative size: {sizes}")
+        raise ModelError(f"{tensor} has a negative size: {sizes}")
     if prod(max(size, 1) for size in sizes) > _MOST_ELEMENTS:
         raise ModelError(
-            f"tensor {label} of shape {clipped(str(sizes), 80)} has more than "
-            f"{_MOST_ELEMENTS:,} elements"
+            f"{tensor} of shape {clipped(str(sizes), 80)} has more than {_MOST_ELEMENTS:,} elements"
         )
 
 
 def _check_tensor(tensor: "TensorProto") -> None:
     from onnx import TensorProto, external_data_helper, helper
 
-    name = clipped(printable(tensor.name or "of a Constant node"), 60)
+    name = label(tensor.name or "of a Constant node")
     if external_data_helper.uses_external_data(tensor):
         raise ModelError(
             f"tensor {name} is stored in another file; save the model with all tensors in one file"
@@ -387,9 +385,7 @@ def _array(tensor: "TensorProto") -> Array:
     try:
         array: Array = numpy_helper.to_array(tensor)
     except (ValueError, TypeError) as error:
-        raise ModelError(
-            f"tensor {clipped(printable(tensor.name), 60)}: {one_line(error)}"
-        ) from error
+        raise ModelError(f"tensor {label(tensor.name)}: {one_line(error)}") from error
     return array
 
 
@@ -410,7 +406,7 @@ def _fix_batch(inputs: Iterable[Any], batch: int | None) -> list[str]:
     """Set the first dimension of inputs that leave it open to the batch; returns their names."""
     opened = []
     for value in inputs:
-        name = clipped(printable(value.name), 60)
+        name = label(value.name)
         if not value.type.HasField("tensor_type"):
             raise ModelError(f"input {name} is not a tensor")
         if value.type.tensor_type.elem_type not in (*_REALS, *_INTEGERS):

@@ -73,7 +73,7 @@ def _opset(made: ModelProto) -> None:
         (_claims_elements, r"tensor w of shape \[16384, 16384\] needs 1,073,741,824 bytes"),
         (_overflows, "tensor w of shape .* has more than 1,073,741,824 elements"),
         (_cycle, "the model is not valid: "),
-        (_fills, r"node huge \(ConstantOfShape\) makes a constant of 1,099,511,627,776 elements"),
+        (_fills, r"node huge \(ConstantOfShape\): it makes a constant of 1,099,511,627,776 "),
         (_loop, "operators with graphs within"),
         (_open, "input x leaves dimension 2 open as 'width'; only the first, the batch, may be"),
         (_complex, "input x must be of a floating-point or an integer type, or of truth values"),
