@@ -4,15 +4,15 @@ The parts of the gates that depend on the input are computed for all steps and s
 by a convolution with single pixels. A recurrent layer per direction then computes the states.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
-from microkernels.common.fixed_point import Reals
 from microkernels.networks.network import Dense, MapSize, Recurrent
 from microkernels.networks.parameters import Weights
+from microkernels.nn.recurrent import CELLS
 from microkernels.onnx_models.model import Value
 from microkernels.onnx_models.node import GraphNode
 
@@ -22,28 +22,46 @@ from .linear import pixel_conv
 _DIRECTIONS = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}
 #: Number of ONNX's inputs and outputs.
 _BIAS, _LENGTHS, _HIDDEN, _CELLS, _PEEPHOLES = 3, 4, 5, 6, 7
-_RNN_CELLS = {"tanh": "rnn", "relu": "rnn_relu"}
+
+
+class _Kind(NamedTuple):
+    """An operator.
+
+    Attributes:
+        gates: of a cell, in ONNX's order, as :data:`microkernels.nn.recurrent.CELLS` names them.
+        functions: of a direction, each choice.
+    """
+
+    gates: str
+    functions: Sequence[Sequence[str]]
+
+
+_KINDS: Mapping[str, _Kind] = {
+    "LSTM": _Kind("iofg", [("Sigmoid", "Tanh", "Tanh")]),
+    "GRU": _Kind("zrn", [("Sigmoid", "Tanh")]),
+    "RNN": _Kind("n", [("Tanh",), ("Relu",)]),
+}
 
 
 class _Sequences:
     """Sequences of a node.
 
-    Parameters:
-        gates: of a cell in ONNX's order.
-
     Attributes:
         steps, sequences: of each image. cells: per direction. batch_first: the batch is the first
             axis of all tensors.
         reverse: by direction, whether it begins with the last step.
+        kind: of the node. functions: the first one of each direction, in lower case.
         weights, recurrent: directions x gates x cells x inputs, or cells.
         bias: directions x 2 (of the input and of the state) x gates x cells.
+        peepholes: directions x weights; None: there are none.
 
     Raises:
         ModelError: inputs or attributes don't fit each other, or are not supported.
     """
 
-    def __init__(self, node: GraphNode, gates: int) -> None:
+    def __init__(self, node: GraphNode) -> None:
         self.node = node
+        self.kind = _KINDS[node.op]
         direction = str(node.attribute("direction", "forward"))
         if direction not in _DIRECTIONS:
             raise node.refused(
@@ -51,10 +69,15 @@ class _Sequences:
             )
         self.reverse = _DIRECTIONS[direction]
         self.input = self._input()
-        self._check(gates)
+        self._check(len(self.kind.gates))
         for name in ("clip", "activation_alpha", "activation_beta"):
             if node.attribute(name, None):
                 raise node.refused(f"{name} is not supported")
+        self.functions = self._functions(self.kind.functions)
+        if node.attribute("input_forget", 0):
+            raise node.refused("input_forget must be 0")
+        constant = node.constant(_PEEPHOLES)
+        self.peepholes = None if constant is None else node.reals(_PEEPHOLES)
 
     def _input(self) -> Value:
         """The input in a map whose columns are steps x sequences."""
@@ -108,12 +131,8 @@ class _Sequences:
         if lengths is not None and (lengths != self.steps).any():
             raise node.refused("all sequences must be as long as its input: sequence_lens differ")
 
-    def functions(self, supported: Sequence[Sequence[str]]) -> list[str]:
-        """The first function of each direction, in lower case.
-
-        Parameters:
-            supported: functions of a direction, each choice.
-        """
+    def _functions(self, supported: Sequence[Sequence[str]]) -> list[str]:
+        """The first function of each direction, in lower case."""
         node, count = self.node, len(self.reverse)
         declared = node.attribute("activations", None) or list(supported[0]) * count
         names = [text.decode() if isinstance(text, bytes) else text for text in declared]
@@ -126,7 +145,7 @@ class _Sequences:
             raise node.refused(f"activations must be {allowed}, not {', '.join(names)}")
         return [part[0] for part in parts]
 
-    def start(self, number: int, direction: int) -> str:
+    def _start(self, number: int, direction: int) -> str:
         """Name of the layer with the state before the first step, from input ``number``; "": it is
         0."""
         node = self.node
@@ -152,26 +171,32 @@ class _Sequences:
         images = values[:, np.newaxis] if node.batch > 1 else values
         return node.constant_of(images, turned=True).layer
 
-    def layer(
-        self,
-        direction: int,
-        cell: str,
-        order: Sequence[int],
-        matrix: Sequence[Reals],
-        biases: tuple[Reals, Reals],
-        **attributes: Any,
-    ) -> Value:
-        """The layers of a direction: a map of steps x sequences x cells.
+    def _cell(self, direction: int) -> str:
+        """Name of the cells of a direction."""
+        match self.node.op:
+            case "LSTM":
+                return "lstm" if self.peepholes is None else "lstm_peepholes"
+            case "GRU":
+                return "gru_after" if self.node.attribute("linear_before_reset", 0) else "gru"
+        return "rnn" if self.functions[direction] == "tanh" else "rnn_relu"
 
-        Parameters:
-            order: of ONNX's gates, those with a part of the input.
-            matrix: recurrent weights by gate, and peepholes.
-            biases: of these gates, and of the recurrent layer.
-            attributes: of the recurrent layer.
-        """
-        node, cells = self.node, self.cells
-        weights = self.weights[direction, list(order)].reshape(-1, self.weights.shape[-1])
-        bias = biases[0].ravel()
+    def layer(self, direction: int) -> Value:
+        """The layers of a direction: a map of steps x sequences x cells."""
+        node, cells, name = self.node, self.cells, self._cell(direction)
+        order = [self.kind.gates.index(gate) for gate in CELLS[name].inputs]
+        final = node.importer.used(dict(enumerate(node.outputs)).get(2, ""))
+        hidden = self._start(_HIDDEN, direction)
+        kept = hidden if node.op == "GRU" else self._start(_CELLS, direction)
+        rows = self.recurrent[direction, order].reshape(-1, cells)
+        if self.peepholes is not None:
+            rows = np.concatenate([rows, self.peepholes[direction].reshape(-1, cells)])
+        of_gates, own = self.bias[direction].sum(axis=0), np.zeros(len(rows))
+        if name == "gru_after":
+            # The reset gate multiplies the last gate's bias of the state, too.
+            of_gates[-1], last = self.bias[direction, :, -1]
+            own[-cells:] = last
+        weights = self.weights[direction, order].reshape(-1, self.weights.shape[-1])
+        bias = of_gates[order].ravel()
         shape = self.shape(self.steps, self.sequences, len(bias))
         if self.steps == self.sequences == 1:
             of_input = node.weigh(
@@ -185,23 +210,21 @@ class _Sequences:
             )
         else:
             of_input = pixel_conv(node, self.input, weights, bias, shape, turned=True)
-        final = bool(attributes.get("final"))
-        rows = np.concatenate([part.reshape(-1, cells) for part in matrix])
-        filled = np.zeros(len(rows))
-        filled[: biases[1].size] = biases[1].ravel()
         states = (self.steps + final, self.sequences, cells)
         result = node.apply(
             Recurrent,
             of_input,
             size=MapSize(*states),
             shape=self.shape(*states),
-            cell=cell,
+            cell=name,
             cells=cells,
             steps=self.steps,
             reverse=self.reverse[direction],
-            **attributes,
+            hidden=hidden,
+            kept=kept,
+            final=final,
         )
-        node.importer.real[result.layer] = Weights(weights=rows, bias=filled)
+        node.importer.real[result.layer] = Weights(weights=rows, bias=own)
         return result
 
     def name_outputs(self, values: Sequence[Value]) -> None:
@@ -238,77 +261,7 @@ class _Sequences:
             node.name_output(name, result)
 
 
-def lstm(node: GraphNode) -> None:
-    """LSTM with the usual functions, forward, reverse or both."""
-    w = _Sequences(node, 4)
-    w.functions([("Sigmoid", "Tanh", "Tanh")])
-    if node.attribute("input_forget", 0):
-        raise node.refused("input_forget must be 0")
-    constant = node.constant(_PEEPHOLES)
-    peepholes = None if constant is None else node.reals(_PEEPHOLES)
-    final = node.importer.used(dict(enumerate(node.outputs)).get(2, ""))
-    # ONNX has them in the order of input, output, forget, cell.
-    order = [1, 0, 2, 3]
-    values = []
-    for direction in range(len(w.reverse)):
-        matrix = [w.recurrent[direction, order]]
-        if peepholes is not None:
-            matrix.append(peepholes[direction])
-        values.append(
-            w.layer(
-                direction,
-                "lstm" if peepholes is None else "lstm_peepholes",
-                order,
-                matrix,
-                (w.bias[direction].sum(axis=0)[order], np.zeros(0)),
-                final=final,
-                hidden=w.start(_HIDDEN, direction),
-                kept=w.start(_CELLS, direction),
-            )
-        )
-    w.name_outputs(values)
-
-
-def gru(node: GraphNode) -> None:
-    """GRU with the usual functions, forward, reverse or both."""
-    w = _Sequences(node, 3)
-    w.functions([("Sigmoid", "Tanh")])
-    after = bool(node.attribute("linear_before_reset", 0))
-    values = []
-    for direction in range(len(w.reverse)):
-        forward, back = w.bias[direction]
-        own = np.zeros_like(back)
-        if after:
-            # The reset gate multiplies this bias, too.
-            own[2], back = back[2], np.concatenate([back[:2], np.zeros_like(back[2:])])
-        state = w.start(_HIDDEN, direction)
-        values.append(
-            w.layer(
-                direction,
-                "gru_after" if after else "gru",
-                [0, 1, 2],
-                [w.recurrent[direction]],
-                (forward + back, own),
-                hidden=state,
-                kept=state,
-            )
-        )
-    w.name_outputs(values)
-
-
-def rnn(node: GraphNode) -> None:
-    """RNN with the hyperbolic tangent or ReLU, forward, reverse or both."""
-    w = _Sequences(node, 1)
-    functions = w.functions([("Tanh",), ("Relu",)])
-    values = [
-        w.layer(
-            direction,
-            _RNN_CELLS[function],
-            [0],
-            [w.recurrent[direction]],
-            (w.bias[direction].sum(axis=0), np.zeros(0)),
-            hidden=w.start(_HIDDEN, direction),
-        )
-        for direction, function in enumerate(functions)
-    ]
-    w.name_outputs(values)
+def recurrent(node: GraphNode) -> None:
+    """LSTM, GRU or RNN with the usual functions, forward, reverse or both."""
+    sequences = _Sequences(node)
+    sequences.name_outputs(list(map(sequences.layer, range(len(sequences.reverse)))))
