@@ -59,6 +59,7 @@ class WeightLayer(Layer):
     """
 
     has_weights = True
+    shifts = True
 
     fraction: int
     relu: bool = True
@@ -66,10 +67,6 @@ class WeightLayer(Layer):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_fraction(self.fraction)
-
-    @property
-    def shifts(self) -> bool:
-        return True
 
     def peaks(
         self, sources: Sequence[Reals], largest: float, size: MapSize, parameters: RealParameters

@@ -46,6 +46,7 @@ class Source(Layer):
 
     computed = False
     reads_regions = False
+    sources = ()
     tuples: ClassVar[Mapping[str, Constructor]] = {"size": MapSize}
 
     size: MapSize
@@ -53,10 +54,6 @@ class Source(Layer):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.size.check(self.name)
-
-    @property
-    def sources(self) -> tuple[str, ...]:
-        return ()
 
     def output(self, sources: Sequence[tuple[str, MapSize]]) -> MapSize:
         return self.size

@@ -55,6 +55,11 @@ class Recurrent(KernelLayer):
     reads_regions = False
     holds_inputs = True
     has_weights = True
+    shifts = True
+    output_limits = _STATE_BITS
+    source_limits = _GATE_BITS
+    needs_source = True
+    transcendental = True
     input_refused = "a recurrent layer can't take the network's input; use a layer that copies it"
 
     cell: str
@@ -251,27 +256,11 @@ class Recurrent(KernelLayer):
 
     # Fraction bits.
 
-    @property
-    def shifts(self) -> bool:
-        return True
-
     def tied(self, sources: tuple[str, ...]) -> tuple[str, ...]:
         return sources[1:]
 
     def shift(self, fractions: Fractions) -> int:
         return fractions.weights + fractions.output - fractions.sources[0]
-
-    @property
-    def output_limits(self) -> tuple[int, int]:
-        return _STATE_BITS
-
-    @property
-    def source_limits(self) -> tuple[int, int]:
-        return _GATE_BITS
-
-    @property
-    def needs_source(self) -> bool:
-        return True
 
     def peaks(
         self, sources: Sequence[Reals], largest: float, size: MapSize, parameters: RealParameters
@@ -295,10 +284,6 @@ class Recurrent(KernelLayer):
         )
         layer = replace(self, gate=gate, state=fractions.output, fraction=fractions.weights)
         return layer, weights
-
-    @property
-    def transcendental(self) -> bool:
-        return True
 
     def without(self, functions: Collection[str]) -> Layer:
         return replace(self, unit=False) if functions else self

@@ -39,6 +39,9 @@ class Normalize(PixelLayer):
     """
 
     one_slice = True
+    scales = True
+    output_limits = _RESULT_BITS
+    needs_source = True
     layouts = RowsLayout
     golden = staticmethod(normalize)
 
@@ -97,20 +100,8 @@ class Normalize(PixelLayer):
         return self.operation != "softmax"
 
     @property
-    def scales(self) -> bool:
-        return True
-
-    @property
-    def output_limits(self) -> tuple[int, int]:
-        return _RESULT_BITS
-
-    @property
     def source_limits(self) -> tuple[int, int]:
         return _SOFTMAX_BITS if self.operation == "softmax" else NORMAL_BITS
-
-    @property
-    def needs_source(self) -> bool:
-        return True
 
     def peaks(
         self, sources: Sequence[Reals], largest: float, size: MapSize, parameters: RealParameters
@@ -142,6 +133,7 @@ class Product(MapLayer):
     """
 
     one_slice = True
+    shifts = True
     layouts = ProductLayout
 
     other: str
@@ -221,10 +213,6 @@ class Product(MapLayer):
     def real(self, sources: Sequence[Reals], size: MapSize, parameters: RealParameters) -> Reals:
         first, second = sources[0].transpose(0, 2, 1, 3), sources[1].transpose(0, 2, 3, 1)
         return np.asarray((first @ second).transpose(0, 2, 1, 3))
-
-    @property
-    def shifts(self) -> bool:
-        return True
 
     def scaled(
         self, fractions: Fractions, parameters: RealParameters

@@ -348,11 +348,8 @@ class Depthwise(_Filter):
 
     keeps_slices = True
     leaves_out = True
+    reads_bytes = True
     layouts = DepthwiseLayout
-
-    @property
-    def reads_bytes(self) -> bool:
-        return True
 
     def shape(self, size: MapSize) -> DepthwiseShape:
         """Sizes of the layer for an input of ``size``, which includes the padding."""

@@ -61,6 +61,8 @@ class DepthwiseLayout(LineLayout):
             value out of range.
     """
 
+    line_words = 3
+
     shape: DepthwiseShape
 
     def __post_init__(self) -> None:
@@ -107,10 +109,6 @@ class DepthwiseLayout(LineLayout):
         shares = np.array_split(np.arange(len(lines)), self.sharers)
         turns = zip_longest(*map(np.ndarray.tolist, shares))
         return [lines[number] for turn in turns for number in turn if number is not None]
-
-    @property
-    def line_words(self) -> int:
-        return 3
 
     def _words(self, line: tuple[int, int]) -> list[int]:
         channel, place = line

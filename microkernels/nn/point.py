@@ -184,6 +184,8 @@ class PointLayout(LineLayout):
 
 
 class _PointKernel(StreamKernel[PointLayout]):
+    _line_loads = 1
+
     def __init__(self, layout: PointLayout, vault_bits: int | None) -> None:
         shape, plan = layout.shape, layout.scratchpad
         super().__init__(
@@ -229,10 +231,6 @@ class _PointKernel(StreamKernel[PointLayout]):
         w.load(self.weights, self.constants, self.tmp, note="weights, biases, threshold")
         self._begin_stream()
         self._fill_ring(layout.scratchpad.slots, self.tmp1)
-
-    @property
-    def _line_loads(self) -> int:
-        return 1
 
     def _load(self, name: str) -> None:
         w, done = self.writer, f"{name}_done"

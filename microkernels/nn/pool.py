@@ -106,6 +106,8 @@ class PoolLayout(LineLayout):
             value out of range.
     """
 
+    line_words = 3
+
     shape: PoolShape
     segment_step: int = 0
     biased: bool = False
@@ -172,10 +174,6 @@ class PoolLayout(LineLayout):
         """Each line's slice and row."""
         rows = range(self.shape.out_height)
         return [(piece, row) for piece in range(self.source.slices) for row in rows]
-
-    @property
-    def line_words(self) -> int:
-        return 3
 
     def _words(self, line: tuple[int, int]) -> list[int]:
         piece, row = line

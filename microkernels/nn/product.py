@@ -190,6 +190,8 @@ class ProductLayout(LineLayout):
             small, or a value out of range.
     """
 
+    has_constants = False
+
     shape: ProductShape
     other: FeatureMap
 
@@ -247,10 +249,6 @@ class ProductLayout(LineLayout):
         return self.line_blocks * self.columns - self.shape.columns
 
     # Memory.
-
-    @property
-    def has_constants(self) -> bool:
-        return False
 
     @property
     def _lines(self) -> list[tuple[int, int]]:
