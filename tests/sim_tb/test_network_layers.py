@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from microkernels.networks.curves import Function, fitted
 from microkernels.networks.jobs import NetworkJob, network_job
 from microkernels.networks.maps import Pads, Size2
 from microkernels.networks.network import (
@@ -29,29 +28,10 @@ from microkernels.runtime.job import execute
 from microkernels.runtime.ring import ChipEngines
 from sim_tb.cosim.kernels import run_on
 from soc.generate.presets import design
+from tests.microkernels.nn.test_element import GIVEN
 from vip.models.layers import _pace
 
 SIZE = MapSize(7, 6, 20)
-#: What functions of single elements need.
-MORE = {
-    "affine": {"factor": -20000, "fraction": 14, "offset": 77},
-    "clip": {"low": -900, "high": 1200},
-    "gate": {"factor": 3000, "fraction": 14, "offset": 8192, "low": 0, "high": 16384},
-    "leaky": {"slope": 3000},
-    "tanh": {"fraction": 12},
-    "sigmoid": {"fraction": 12},
-    "gelu": {"fraction": 12},
-    "erf": {"fraction": 12},
-    "curve": {"curve": fitted(Function("exp"), -0.9, 0.9, 12, 12)},
-}
-#: Operations on two maps, likewise.
-PAIRS = {
-    "add": {"relu": True},
-    "multiply": {"fraction": 9},
-    "subtract": {},
-    "maximum": {},
-    "minimum": {},
-}
 
 
 def layers() -> tuple[Layer, ...]:
@@ -67,12 +47,15 @@ def layers() -> tuple[Layer, ...]:
         Pool(name="mean", source="depthwise", mean=True),
         Source(name="given", size=SIZE),
         *(
-            ElementWise(name=name, source="depthwise", function=name, **MORE.get(name, {}))
-            for name in FUNCTIONS
-        ),
-        *(
-            ElementWise(name=name, source="depthwise", other="given", function=name, **options)
-            for name, options in PAIRS.items()
+            ElementWise(
+                name=name,
+                source="depthwise",
+                other="" if name in FUNCTIONS else "given",
+                function=name,
+                relu=name == "add",
+                **needs,
+            )
+            for name, needs in GIVEN.items()
         ),
         Normalize(name="softmax", source="depthwise", operation="softmax", source_fraction=12),
         Product(name="product", source="depthwise", other="given", fraction=9),

@@ -8,7 +8,9 @@ import pytest
 
 from isa.table import BY_KEY
 from microkernels.common.errors import KernelError
+from microkernels.common.fixed_point import real_of
 from microkernels.data.networks import usual_network_weights
+from microkernels.networks.curves import Function
 from microkernels.networks.jobs import network_job
 from microkernels.networks.network import (
     INPUT,
@@ -21,9 +23,11 @@ from microkernels.networks.network import (
     Network,
     Pool,
 )
-from microkernels.nn.element_shape import OPERATIONS
+from microkernels.networks.parameters import Fractions, RealParameters
+from microkernels.nn.element_shape import OPERATIONS, element
 from microkernels.runtime.job import execute
 from tests.microkernels.networks.test_networks import check, engines, job_of, launches_of_moves
+from tests.microkernels.nn.test_element import GIVEN, operation_of
 
 #: Of an engine with the logistic unit.
 ALL = frozenset(BY_KEY)
@@ -82,6 +86,29 @@ def test_sums_read_maps_where_they_were_written() -> None:
 @pytest.mark.parametrize(("grid", "batch"), [((2, 2), 1), ((3, 2), 3)])
 def test_moves_of_a_launch_do_not_race(grid: tuple[int, int], batch: int) -> None:
     assert launches_of_moves(job_of(RESIDUAL, engines(*grid), batch=batch)) > 2
+
+
+#: Real constants of operations that have some.
+REAL = RealParameters(
+    real={},
+    bounds={"clip": (-0.8, 1.1), "gate": (0.0, 1.0)},
+    affine={"affine": (-1.3, 0.4), "gate": (0.3, 0.5)},
+    curves={"curve": Function("exp")},
+    epsilons={},
+)
+
+
+@pytest.mark.parametrize("function", OPERATIONS)
+def test_layers_compute_their_formulas_in_real_numbers(function: str) -> None:
+    other = "" if operation_of(function).maps == 1 else INPUT
+    layer = ElementWise(name=function, function=function, other=other, **GIVEN[function])
+    maps = np.random.default_rng(1).integers(-7800, 7800, (len(layer.sources), 5, 6, 7), np.int16)
+    fractions = Fractions(12, (12,) * len(maps), weights=13, ends=(-2.0, 2.0))
+    scaled, _ = layer.scaled(fractions, REAL)
+    assert isinstance(scaled, ElementWise)
+    elements = element(scaled.shape(MapSize(6, 5, 7)), *maps)
+    wanted = layer.real([real_of(each, 12) for each in maps], MapSize(6, 5, 7), REAL)
+    assert np.abs(real_of(elements, 12) - wanted).max() < 6e-4
 
 
 FUNCTIONS: tuple[dict[str, Any], ...] = (

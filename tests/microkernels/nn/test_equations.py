@@ -6,11 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from microkernels.common.fixed_point import unpack
+from microkernels.networks.curves import Function, evaluated
 from microkernels.nn.curves import COEFFICIENTS, MOST_FRACTION, polynomial
-from microkernels.nn.element_shape import OF_BYTES, ElementOperation, element
+from microkernels.nn.element_shape import OF_BYTES, OPERATIONS, ElementOperation, element
 from microkernels.nn.rows_shape import normalize
 from tests.microkernels.nn import equations
-from tests.microkernels.nn.test_element import GIVEN, ODD, operations
+from tests.microkernels.nn.test_element import GIVEN, ODD, operation_of, operations
 from tests.microkernels.nn.test_rows import normal_shape, softmax_shape
 
 ALL = np.arange(-(1 << 15), 1 << 15)
@@ -39,6 +40,21 @@ def test_curves_of_every_element(curve) -> None:
     operation = ElementOperation(function="curve", curve=curve)
     outputs = element(operation, ALL.astype(np.int16).reshape(16, 16, 256))
     np.testing.assert_array_equal(outputs.ravel(), equations.curve(curve, ALL))
+
+
+@pytest.mark.parametrize("function", sorted({*OPERATIONS} - {"tanh", "sigmoid"}))
+def test_every_operation(function: str) -> None:
+    check(operation_of(function), 32767, 1)
+
+
+@pytest.mark.parametrize("fraction", range(16))
+@pytest.mark.parametrize("function", ["tanh", "sigmoid"])
+def test_logistic_functions_of_every_element(function: str, fraction: int) -> None:
+    """Within 0.75 units of the last place."""
+    operation, one = ElementOperation(function=function, fraction=fraction), 1 << fraction
+    outputs = element(operation, ALL.astype(np.int16).reshape(16, 16, 256)).ravel()
+    wanted = evaluated(Function(function), ALL / one) * one
+    assert np.abs(outputs - wanted).max() <= 0.75
 
 
 @pytest.mark.parametrize("function", OF_BYTES)
