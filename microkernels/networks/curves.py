@@ -196,7 +196,7 @@ def fitted(function: Function, least: float, greatest: float, source: int, fract
         return np.asarray(np.clip(everywhere(within), LOWEST, HIGHEST))
 
     if function.name == "positive":
-        return Curve(0, LOWEST, HIGHEST, (_step(int(np.ldexp(1.0, fraction))),))
+        return Curve(0, LOWEST, HIGHEST, (_step(min(int(np.ldexp(1.0, fraction)), HIGHEST)),))
     if function.name == "inverse" and low <= 0:
         return _stepped(high, target)
     odd = _odd(min(max(-low, high, 2), HIGHEST), everywhere)
