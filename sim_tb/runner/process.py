@@ -1,12 +1,11 @@
-"""Runs Verilator, make and simulators so that none outlives the process that started it."""
+"""Runs simulators so that none outlives the process that started it."""
 
 import os
 import signal
 import subprocess
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import TextIO
 
 from cocotb_tools import config
@@ -17,29 +16,14 @@ from support.processes import end_tool, tool
 
 
 class Runner(Verilator):
-    """cocotb's runner for Verilator, with commands that end with this process.
+    """cocotb's runner of Verilator's simulators, which end with this process.
 
     Simulators find cocotb's libraries in the environment that runs them, so that another
     environment with the same versions may have built them.
-
-    Parameters:
-        blocks: whether the design has blocks (:class:`sim_tb.runner.build.Design`), for which
-            Verilator writes a different make file.
-        before_make: called between Verilator and the compilation.
-        names: folder -> the path that the commands of a build use for it.
     """
 
-    def __init__(
-        self,
-        *,
-        blocks: bool = False,
-        before_make: Callable[[], None] | None = None,
-        names: Mapping[str, str] = MappingProxyType({}),
-    ) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self.blocks = blocks
-        self.before_make = before_make
-        self.names = names
         self._process: subprocess.Popen[bytes] | None = None
         self._ended = False
 
@@ -48,20 +32,6 @@ class Runner(Verilator):
         self._ended = True
         if self._process is not None:
             end_tool(self._process)
-
-    def _build_command(self) -> list[list[str]]:
-        commands = super()._build_command()
-        if self.blocks:
-            verilate, make = commands
-            make = ["Vtop_hier.mk" if word == "Vtop.mk" else word for word in make]
-            # Verilator's part first, so that only compilation is left for the last command.
-            commands = [verilate, [*make, "hier_verilation"], make]
-        return [[self._named(word) for word in command] for command in commands]
-
-    def _named(self, word: str) -> str:
-        for folder, name in self.names.items():
-            word = word.replace(folder, name)
-        return word
 
     def _set_env_test(self) -> None:
         super()._set_env_test()
@@ -73,8 +43,6 @@ class Runner(Verilator):
     ) -> None:
         stderr = None if stdout is None else subprocess.STDOUT
         for command in cmds:
-            if command is cmds[-1] and self.before_make is not None:
-                self.before_make()
             with tool(command, cwd=str(cwd), env=self.env, stdout=stdout, stderr=stderr) as process:
                 self._process = process
                 if self._ended:

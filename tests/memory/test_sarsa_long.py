@@ -56,8 +56,8 @@ def test_a_million_decisions(tmp_path):
         "-o",
         "played",
     ]
-    with simulator_environment(parallel=False):
-        assert run_tool(command, cwd=tmp_path).returncode == 0
+    with simulator_environment(parallel=False) as (environment, _):
+        assert run_tool(command, cwd=tmp_path, env=environment).returncode == 0
     assert run_tool([str(tmp_path / "obj_dir" / "played")], cwd=tmp_path).returncode == 0
     seen = (tmp_path / "actions.txt").read_text()
     expected, model = _expected(DECISIONS)

@@ -43,8 +43,9 @@ def test_the_compiler_overrides_a_makefile(
     if given is not None:
         monkeypatch.setenv("CXX", given)
     (tmp_path / "Makefile").write_text(MAKEFILE)
-    with simulator_environment():
-        done = subprocess.run(["make", "-s", "-C", tmp_path], capture_output=True, text=True)
+    command = ["make", "-s", "-C", tmp_path]
+    with simulator_environment() as (environment, _):
+        done = subprocess.run(command, capture_output=True, text=True, env=environment)
     assert done.stdout.splitlines() == [expected, expected], done.stderr
 
 
@@ -56,8 +57,8 @@ def test_scripts_of_a_makefile_run_where_no_python_is_on_the_path(tmp_path: Path
     tools.mkdir()
     for name in ("make", "sh"):
         (tools / name).symlink_to(str(shutil.which(name)))
-    with simulator_environment():
-        environment = {**os.environ, "PATH": str(tools)}
+    with simulator_environment() as (environment, _):
+        environment["PATH"] = str(tools)
         done = subprocess.run(
             ["make", "-s", "-C", tmp_path], capture_output=True, text=True, env=environment
         )
