@@ -8,13 +8,14 @@ from pathlib import Path
 from isa.program import Program
 from microkernels.suite import ApplicationError, suite
 from pe.config import PeConfig
-from soc.generate.presets import Design, engine, preset
+from soc.generate.presets import Design, engine, naming, preset
 from support.errors import Shown, unknown
 from support.processes import workers
 from synth.analysis.contents import Subject
 from synth.analysis.trim import report
 from synth.formal.induction import Progress as Steps
 from synth.formal.induction import Proof
+from synth.formal.prove import check_full
 from synth.formal.prove import prove as prove_trimmed
 
 from .programs import load_program
@@ -61,7 +62,7 @@ def prove(
     Raises:
         VipError: an invalid name or program, or a proof that can't be set up.
     """
-    full = engine(config)
+    full = provable_engine(config)
     launches = _launches([what] if isinstance(what, Program | Path | str) else what, full)
     if not launches:
         raise ApplicationError("there is no program to prove an engine of")
@@ -80,6 +81,19 @@ def prove(
             proofs[tasks[task]] = task.result()
             progress("proofs", len(proofs), len(tasks), tasks[task])
     return ProofReport(proofs={name: proofs[name] for name in launches})
+
+
+def provable_engine(config: Design) -> PeConfig:
+    """The full engine that ``config`` is or names.
+
+    Raises:
+        ConfigurationError: as for :func:`soc.generate.presets.engine`, or no proof covers it.
+        OSError: the file can't be read.
+    """
+    full = engine(config)
+    with naming(config):
+        check_full(full)
+    return full
 
 
 def _full_for(name: str, full: PeConfig) -> PeConfig:

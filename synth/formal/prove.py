@@ -6,6 +6,7 @@
 from dataclasses import fields, replace
 from functools import cache
 
+from hdl.config import ConfigurationError
 from isa.table import Unit
 from pe.config import PeConfig
 from pe.core import Pe
@@ -51,6 +52,22 @@ def provable(full: PeConfig, trimmed: PeConfig) -> PeConfig:
     return replace(full, sram="behavioural", **trimmed_fields)
 
 
+def check_full(full: PeConfig) -> None:
+    """Refuse a full engine of which no proof exists.
+
+    Raises:
+        hdl.config.ConfigurationError: ``full`` can declare a workspace or has shared ports.
+    """
+    if full.workspace:
+        raise ConfigurationError(
+            "no proof covers set.ws: leave it out of the full engine's instructions"
+        )
+    if full.shared_ports:
+        raise ConfigurationError(
+            "no proof covers accesses that wait for ports: scratchpad_banks must be 8"
+        )
+
+
 def prove(full: PeConfig, trimmed: PeConfig, progress: Progress = silent) -> Proof:
     """Prove that ``trimmed`` behaves like ``full``, as far as ``docs/proofs.md`` says.
 
@@ -58,9 +75,10 @@ def prove(full: PeConfig, trimmed: PeConfig, progress: Progress = silent) -> Pro
         full, trimmed: configurations. progress: see :data:`synth.formal.induction.Progress`.
 
     Raises:
-        ProofError: ``trimmed`` has a part that ``full`` lacks, ``full`` can declare a workspace or
-            has shared ports, or a proof can't be set up.
+        ProofError: ``trimmed`` has a part that ``full`` lacks, or a proof can't be set up.
+        hdl.config.ConfigurationError: as of :func:`check_full`.
     """
+    check_full(full)
     extra = sorted(trimmed.instructions - full.instructions)
     if extra:
         raise ProofError(f"the trimmed engine has {extra[0]}, which the full one lacks")
@@ -68,10 +86,6 @@ def prove(full: PeConfig, trimmed: PeConfig, progress: Progress = silent) -> Pro
         raise ProofError(
             f"the trimmed engine has {trimmed.registers} registers, the full one {full.registers}"
         )
-    if full.workspace:
-        raise ProofError("no proof covers set.ws: leave it out of the full engine's instructions")
-    if full.shared_ports:
-        raise ProofError("no proof covers accesses that wait for ports: scratchpad_banks must be 8")
     for name in _SIZES:
         size, limit = getattr(trimmed, name), getattr(full, name)
         if size > limit:

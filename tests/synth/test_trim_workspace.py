@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
+from hdl.config import ConfigurationError
 from isa.assembly.assembler import assemble
 from isa.image import DramImage
 from isa.workspace import Workspace
 from pe.config import ALL_INSTRUCTIONS, PeConfig
 from synth.analysis.profile import profile_run
-from synth.formal.cut import ProofError
 from synth.formal.prove import prove
 from tests.synth.trimming import trim
 
@@ -68,7 +68,7 @@ def test_the_descriptor_decides_how_much_memory_is_reached() -> None:
 
 def test_no_proof_covers_a_workspace_or_shared_ports() -> None:
     shared = replace(FULL, scratchpad_banks=16, instructions=FULL.instructions - {"set.ws"})
-    with pytest.raises(ProofError, match="that wait for ports: scratchpad_banks must be 8"):
+    with pytest.raises(ConfigurationError, match="that wait for ports: scratchpad_banks must be 8"):
         prove(shared, shared)
-    with pytest.raises(ProofError, match=r"no proof covers set\.ws"):
+    with pytest.raises(ConfigurationError, match=r"no proof covers set\.ws"):
         prove(FULL, replace(FULL, scratchpad_bytes=1024))

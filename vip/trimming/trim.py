@@ -29,6 +29,7 @@ from synth.physical.targets import default_targets
 from vip.models.compile import CompileReport
 from vip.programs import LIMIT
 from vip.progress import Progress, by_part, naming, silent
+from vip.proofs import provable_engine
 
 from .filling import CHIP_FILE, Filled, fit_both, fit_json
 from .runs import EngineWork, load_subjects
@@ -230,7 +231,7 @@ def trim(
     if sizes.slower and not check:
         raise TrimError("slower allows measured runs more cycles, so it needs check")
     need_tools(check=check, synthesis=area or prove or output is not None)
-    full = engine(config)
+    full = provable_engine(config) if prove else engine(config)
     work = EngineWork(
         load_subjects(programs, full, parameters),
         full,

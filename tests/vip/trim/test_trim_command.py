@@ -290,6 +290,14 @@ def test_fewer_cycles_are_told(vip, monkeypatch):
     assert "the trimmed one takes 10.00% fewer cycles" in " ".join(out.split())
 
 
+def test_engine_with_shared_ports_is_not_proved(vip, shared, monkeypatch):
+    # Refused before the work.
+    monkeypatch.setattr("vip.trimming.trim.EngineWork", None)
+    words = ("--config", shared)
+    refused(vip("trim", "a.vip", *words, "--prove", "-o", "out"), str(shared), "banks must be 8")
+    refused(vip("prove", "a.vip", *words), str(shared), "banks must be 8")
+
+
 @pytest.mark.slow
 def test_engine_with_shared_ports_is_trimmed_in_other_cycles(vip, shared, tmp_path):
     words = ("trim", "matrix-transposition", "--config", shared, "-o", "out")
@@ -298,7 +306,6 @@ def test_engine_with_shared_ports_is_trimmed_in_other_cycles(vip, shared, tmp_pa
     trimmed = read_configuration(tmp_path / "out" / "vip.json")
     assert (trimmed.scratchpad_banks, trimmed.shared_ports) == (16, True)
     assert json.loads((tmp_path / "trim.json").read_text())["areas"].keys() == {"generic"}
-    refused(vip(*words, "--slower", "5", "--prove"), "scratchpad_banks must be 8")
     refused(vip(*words, "--preset", "pe"), "--config and --preset can't be combined")
 
 
