@@ -237,9 +237,9 @@ def _address_bits(study: Study, facts: Facts) -> dict[int, int]:
     ends = {word: (end - 1).bit_length() for word, end in facts.dram.items() if end}
     if study.profile is not None and facts is study.profile.facts:
         return ends | {_LAUNCH: study.profile.parameters.bit_length()}
-    # If no instruction reads the parameter, it can be 0.
-    most = study.launch["parameters"][1].bit_length() if study.reads_parameters else 0
-    return ends | {_LAUNCH: most}
+    low, high = study.launch["parameters"]
+    # A parameter that no instruction reads can be 0, unless it is fixed.
+    return ends | {_LAUNCH: high.bit_length() if study.reads_parameters or low == high else 0}
 
 
 def _settle(

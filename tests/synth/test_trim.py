@@ -314,6 +314,12 @@ def test_sizes_by_another_basis_are_refused() -> None:
         Sizes(basis="prove")  # type: ignore[arg-type]
 
 
+def test_memory_has_the_parameter_block_of_a_launch_even_if_no_word_reads_it() -> None:
+    launched = Subject(program=assemble("halt\n"), parameters=0x100000)
+    assert trim(launched, FULL).address_bits == 21
+    assert trim(launched.program, FULL).address_bits == 12
+
+
 def test_rom_and_counters() -> None:
     program = assemble("halt\n")
     assert trim(program, FULL, rom=True).program == program.words
