@@ -8,19 +8,18 @@ from pathlib import Path
 from isa.program import Program
 from microkernels.suite import ApplicationError, suite
 from pe.config import PeConfig
-from soc.generate.presets import Design, engine, naming, preset
+from soc.generate.presets import Design, preset
 from support.errors import Shown, unknown
 from support.processes import workers
 from synth.analysis.contents import Subject
 from synth.analysis.trim import report
 from synth.formal.induction import Progress as Steps
 from synth.formal.induction import Proof
-from synth.formal.prove import check_full
 from synth.formal.prove import prove as prove_trimmed
 
 from .programs import load_program
 from .progress import Progress, by_part, silent
-from .trimming.runs import known_launches
+from .trimming.runs import known_launches, provable_engine
 
 #: Applications that are proved when none is named: the whole suite.
 DEFAULT = tuple(suite())
@@ -81,19 +80,6 @@ def prove(
             proofs[tasks[task]] = task.result()
             progress("proofs", len(proofs), len(tasks), tasks[task])
     return ProofReport(proofs={name: proofs[name] for name in launches})
-
-
-def provable_engine(config: Design) -> PeConfig:
-    """The full engine that ``config`` is or names.
-
-    Raises:
-        ConfigurationError: as for :func:`soc.generate.presets.engine`, or no proof covers it.
-        OSError: the file can't be read.
-    """
-    full = engine(config)
-    with naming(config):
-        check_full(full)
-    return full
 
 
 def _full_for(name: str, full: PeConfig) -> PeConfig:

@@ -16,6 +16,7 @@ from microkernels.suite import Application, suite
 from pe.config import PeConfig
 from sim_tb.cosim.engine import MemoryBehaviour
 from sim_tb.cosim.trim_check import Measured, TrimCheck, check_trimmed, measure
+from soc.generate.presets import Design, engine, naming
 from soc.tile.config import VaultTileConfig
 from support.files import read_bytes
 from synth.analysis.bounds import Sizes
@@ -24,6 +25,7 @@ from synth.analysis.facts import Facts
 from synth.analysis.profile import Profile, profile_run, program_digest
 from synth.analysis.trim import TrimReport, named, profile_of_each, report
 from synth.errors import DeclarationError, TrimError
+from synth.formal.prove import check_full
 from vip.programs import LIMIT, load_program, memory_contents
 from vip.progress import Progress, counting
 
@@ -86,6 +88,19 @@ def subjects_of(application: Application) -> list[Subject]:
         )
         for number, job in enumerate(jobs, 1)
     ]
+
+
+def provable_engine(config: Design) -> PeConfig:
+    """The full engine that ``config`` is or names.
+
+    Raises:
+        ConfigurationError: as for :func:`soc.generate.presets.engine`, or no proof covers it.
+        OSError: the file can't be read.
+    """
+    full = engine(config)
+    with naming(config):
+        check_full(full)
+    return full
 
 
 def known_launches(members: Sequence[Application], full: PeConfig) -> list[Subject]:

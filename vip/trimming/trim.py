@@ -29,10 +29,9 @@ from synth.physical.targets import default_targets
 from vip.models.compile import CompileReport
 from vip.programs import LIMIT
 from vip.progress import Progress, by_part, naming, silent
-from vip.proofs import provable_engine
 
 from .filling import CHIP_FILE, Filled, fit_both, fit_json
-from .runs import EngineWork, load_subjects
+from .runs import EngineWork, load_subjects, provable_engine
 
 #: Key in the JSON -> target and measure of the saving.
 _SAVED = {
