@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from microkernels.networks.maps import Pads, Size2
-from microkernels.networks.network import INPUT, MapSize, Pool, Rearrange
+from microkernels.networks.network import INPUT, Pool, Rearrange
 from microkernels.networks.rearrange import LOWEST_ELEMENT, ZERO
 from microkernels.onnx_models.errors import ModelError, one_line
 from microkernels.onnx_models.fold import Array, evaluate
@@ -103,7 +103,8 @@ def rearranged(
     else:
         order = order.reshape(size.channels, size.height, size.width).transpose(1, 2, 0).ravel()
     names, order = _composed(node, [value.layer for value in sources], order)
-    if len(names) == 1 and _same_place(node, names[0], size, order):
+    same = len(names) == 1 and node.importer.sizes[names[0]] == size
+    if same and (order == np.arange(len(order))).all():
         node.importer.shared.add(names[0])
         return replace(sources[0], layer=names[0], size=size, shape=shape, turned=turned)
     layer = Rearrange(
@@ -140,11 +141,6 @@ def _composed(node: GraphNode, names: list[str], order: Index) -> tuple[list[str
             moved[inside] = chosen[inside] - start + base
         composed[of_layer] = moved
     return into, composed
-
-
-def _same_place(node: GraphNode, name: str, size: MapSize, order: Index) -> bool:
-    """Whether a map of ``size`` has a layer's elements in the same places."""
-    return node.importer.sizes[name] == size and bool((order == np.arange(len(order))).all())
 
 
 def _vector(value: Value) -> bool:
@@ -384,21 +380,10 @@ def map_value(node: GraphNode) -> Value:
 _SCATTERS = frozenset(("Scatter", "ScatterElements", "ScatterND"))
 
 
-def check_fill(node: GraphNode) -> None:
-    """Refuse padding that is not 0."""
-    fill = node.constant(2)
-    if float(node.attribute("value", 0.0)) != 0 or (fill is not None and np.any(fill != 0)):
-        raise node.refused("the padding value must be 0")
-
-
 def movement(node: GraphNode) -> Value:
     """An operator whose outputs are elements of its inputs, or 0; all but the first are named."""
     if node.attribute("reduction", "none") != "none":
         raise node.refused(f"reduction must be none, not {node.attribute('reduction', '')}")
-    if float(node.attribute("extrapolation_value", 0.0)) != 0:
-        raise node.refused("extrapolation_value must be 0")
-    if node.op == "Pad":
-        check_fill(node)
     operands: dict[str, Value] = {}
     for number, name in enumerate(node.inputs):
         if not name or name in operands:

@@ -42,6 +42,8 @@ def cumulated(node: GraphNode) -> Value:
 
 def resize(node: GraphNode) -> Value:
     """Resize and Upsample: moves for the nearest element, else a matrix along each axis."""
+    if float(node.attribute("extrapolation_value", 0.0)) != 0:
+        raise node.refused("extrapolation_value must be 0")
     if node.attribute("mode", "nearest") == "nearest":
         return movement(node)
     result = node.value()
@@ -83,12 +85,10 @@ def _matrices(node: GraphNode, shape: tuple[int, ...]) -> dict[int, Reals]:
     scales, sizes = _extents(node, shape)
     axes = [int(axis) % rank for axis in options.pop("axes", range(rank))]
     policy = node.attribute("keep_aspect_ratio_policy", "stretch")
-    options.pop("keep_aspect_ratio_policy", None)
-    options.pop("scales", None)
+    for name in ("keep_aspect_ratio_policy", "scales", "extrapolation_value"):
+        options.pop(name, None)
     if node.importer.graph.opset < _RESIZE_OPSET or node.op == "Upsample":
         options["coordinate_transformation_mode"] = "asymmetric"
-    if float(options.pop("extrapolation_value", 0.0)) != 0:
-        raise node.refused("extrapolation_value must be 0")
     region = node.constant(1) if len(node.inputs) > 2 else None
     if sizes is not None and policy != "stretch":
         ratios = [size / shape[axis] for size, axis in zip(sizes, axes, strict=True)]

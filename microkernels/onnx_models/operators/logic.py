@@ -103,12 +103,6 @@ def _quotient(node: GraphNode) -> tuple[Tensor, str] | None:
     return dividend, divisor
 
 
-def _never_negative(node: GraphNode, tensor: str) -> bool:
-    """Whether the operator that makes a tensor gives no negative numbers."""
-    makers = node.importer.graph.makers
-    return tensor in makers and makers[tensor].op_type in _NOT_NEGATIVE
-
-
 def choice(node: GraphNode) -> Value:
     """Where: elements of one tensor or of another."""
     which, one, other = node.inputs
@@ -117,7 +111,8 @@ def choice(node: GraphNode) -> Value:
     if (quotient := _quotient(node)) is not None:
         dividend, divisor = quotient
         value = node.importer.values[divisor]
-        if _never_negative(node, divisor):
+        maker = node.importer.graph.makers.get(divisor)
+        if maker is not None and maker.op_type in _NOT_NEGATIVE:
             return node.part("Mul", dividend, inverse(node, value))
         magnitude = inverse(node, node.part("Abs", divisor))
         # Last, so that a large dividend of a small divisor is not limited before.

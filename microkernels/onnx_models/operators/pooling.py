@@ -14,7 +14,6 @@ from support.errors import counted
 
 from .arrange import (
     Positions,
-    check_fill,
     index_of,
     map_value,
     movement,
@@ -57,11 +56,6 @@ def _kernel(node: GraphNode, value: Value) -> tuple[int, ...]:
     return kernel
 
 
-def _on_maps(value: Value, places: Positions) -> bool:
-    """Whether pooling of maps supports such windows."""
-    return len(value.shape) <= 4 and max(places.dilations) == 1
-
-
 def _by_axes(node: GraphNode, value: Value, places: Positions, *, mean: bool) -> Value:
     """Pooling along one axis after the other, each along the rows of a map; pixels of windows with
     gaps are gathered first. Padding counts in a mean."""
@@ -98,7 +92,7 @@ def max_pool(node: GraphNode) -> Value:
 def _pooled(node: GraphNode, value: Value, *, mean: bool) -> tuple[Value, Positions]:
     """A value in the node's windows, with the same divisor for all means, and these windows."""
     places = positions(node, value, _kernel(node, value))
-    if _on_maps(value, places):
+    if len(value.shape) <= 4 and max(places.dilations) == 1:
         spatial(node, value)
         return _add(node, value, places, mean=mean), places
     return _by_axes(node, value, places, mean=mean), places
@@ -207,7 +201,8 @@ def max_unpool(node: GraphNode) -> Value:
     return rearranged(node, [value], numbers[np.newaxis])
 
 
-def _whole(node: GraphNode, *, mean: bool) -> Value:
+def global_pool(node: GraphNode, *, mean: bool) -> Value:
+    """GlobalAveragePool (``mean``) or GlobalMaxPool."""
     value = map_value(node)
     spatial(node, value)
     sizes = list(value.shape[2:])
@@ -220,18 +215,11 @@ def _whole(node: GraphNode, *, mean: bool) -> Value:
     return value
 
 
-def global_average_pool(node: GraphNode) -> Value:
-    """GlobalAveragePool."""
-    return _whole(node, mean=True)
-
-
-def global_max_pool(node: GraphNode) -> Value:
-    """GlobalMaxPool."""
-    return _whole(node, mean=False)
-
-
 def pad(node: GraphNode) -> Value:
     """Pad: zeros around rows and columns by means of one-pixel windows, others by moves."""
+    fill = node.constant(2)
+    if float(node.attribute("value", 0.0)) != 0 or (fill is not None and np.any(fill != 0)):
+        raise node.refused("the padding value must be 0")
     try:
         return _pad_maps(node)
     except ModelError:
@@ -246,7 +234,6 @@ def _pad_maps(node: GraphNode) -> Value:
     values = node.setting("pads", 1)
     if node.constant(3) is not None:
         raise node.refused("axes are not supported; give pads for all")
-    check_fill(node)
     pads = [] if values is None else [int(pad) for pad in values.ravel()]
     if len(pads) != 2 * (rank + 2) or min(pads) < 0 or any(pads[:2] + pads[rank + 2 : rank + 4]):
         raise node.refused(f"pads must be 0 or more, and 0 for batch and channels, not {pads}")
