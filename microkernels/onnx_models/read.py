@@ -4,7 +4,7 @@ A model is refused before memory is allocated for contents that it only claims t
 of each constant are compared with the bytes present, and the results of constant nodes are limited.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
@@ -178,7 +178,7 @@ def read_graph(
     nodes = _needed(nodes, [item.name for item in work.graph.output])
     # A constant shape of one image, not determined by the size of an input.
     targets = [node.input[1] for node in nodes if node.op_type == "Reshape" and len(node.input) > 1]
-    alone = any(name in written and _first(constants[name]) == 1 for name in targets)
+    alone = any(name in written and constants[name].ravel()[:1].tolist() == [1] for name in targets)
     return OnnxGraph(
         nodes=tuple(nodes),
         constants=constants,
@@ -213,7 +213,6 @@ def _without_data(model: "ModelProto", constants: Mapping[str, Array]) -> "Model
     """A copy of ``model`` with large constants as inputs: checks need only their shapes, and copy
     the model several times."""
     import onnx
-    from onnx import helper
 
     work = onnx.ModelProto()
     graph = model.graph
@@ -224,14 +223,21 @@ def _without_data(model: "ModelProto", constants: Mapping[str, Array]) -> "Model
     for field, value in graph.ListFields():
         if field.name != "initializer":
             work.graph.MergeFrom(onnx.GraphProto(**{field.name: value}))
-    inputs = {item.name for item in graph.input}
-    for tensor in graph.initializer:
-        if constants[tensor.name].size <= _SMALL:
-            work.graph.initializer.append(tensor)
-        elif tensor.name not in inputs:
-            kind, dims = tensor.data_type, list(tensor.dims)
-            work.graph.input.append(helper.make_tensor_value_info(tensor.name, kind, dims))
+    small = [tensor for tensor in graph.initializer if constants[tensor.name].size <= _SMALL]
+    work.graph.initializer.extend(small)
+    _describe(work.graph, graph.initializer, {tensor.name for tensor in small})
     return work
+
+
+def _describe(graph: Any, tensors: Iterable["TensorProto"], others: Collection[str] = ()) -> None:
+    """Add inputs that have the types and shapes of constants, but for ``others``."""
+    from onnx import helper
+
+    described = {item.name for item in graph.input}.union(others)
+    for tensor in tensors:
+        if tensor.name not in described:
+            kind, dims = tensor.data_type, list(tensor.dims)
+            graph.input.append(helper.make_tensor_value_info(tensor.name, kind, dims))
 
 
 def _checked(model: "ModelProto") -> tuple["ModelProto", int]:
@@ -267,17 +273,13 @@ def _replaced(model: "ModelProto") -> "ModelProto":
     Raises:
         ModelError: an operator can't be expanded.
     """
-    from onnx import defs, helper, inliner, shape_inference
+    from onnx import defs, inliner, shape_inference
 
     before: list[str] = []
     # A definition may have operators that are replaced themselves.
     while (names := sorted(set(map(_expanded, model.graph.node)) - {""})) != before:
         # An expansion may depend on the types of tensors; those of constants are known as inputs'.
-        described = {item.name for item in model.graph.input}
-        for tensor in model.graph.initializer:
-            if tensor.name not in described:
-                kind, dims = tensor.data_type, list(tensor.dims)
-                model.graph.input.append(helper.make_tensor_value_info(tensor.name, kind, dims))
+        _describe(model.graph, model.graph.initializer)
         for node in filter(_expanded, model.graph.node):
             # Definitions do not have the defaults of their operators.
             usual = defs.get_schema(node.op_type).attributes
@@ -398,10 +400,6 @@ def _dims(value: Any) -> tuple[int, ...] | None:
     return None if any(size < 0 for size in sizes) else tuple(sizes)
 
 
-def _first(shape: Array) -> int:
-    return int(shape.ravel()[0]) if shape.size else 0
-
-
 def _fix_batch(inputs: Iterable[Any], batch: int | None) -> list[str]:
     """Set the first dimension of inputs that leave it open to the batch; returns their names."""
     opened = []
@@ -436,7 +434,7 @@ def _fix_batch(inputs: Iterable[Any], batch: int | None) -> list[str]:
 
 
 def _drop_shapes(model: "ModelProto") -> None:
-    """Remove shapes that may belong to another batch; inference determines them again."""
+    """Remove shapes that may belong to other inputs; inference determines them again."""
     del model.graph.value_info[:]
     for value in model.graph.output:
         value.type.tensor_type.ClearField("shape")
@@ -451,13 +449,13 @@ def _named(number: int, node: "NodeProto") -> "NodeProto":
     return node
 
 
-def _needed(nodes: list["NodeProto"], outputs: Iterable[str]) -> list["NodeProto"]:
+def _needed(nodes: Sequence["NodeProto"], outputs: Iterable[str]) -> list["NodeProto"]:
     """The nodes that the outputs depend on."""
     needed = set(outputs)
     ordered = []
     for node in reversed(nodes):
         if needed.intersection(node.output):
-            needed.update(node.input)
+            needed.update(_inputs(node))
             ordered.append(node)
     return ordered[::-1]
 
@@ -508,15 +506,10 @@ def _keep(proto: "ModelProto", outputs: Sequence[str]) -> None:
         or helper.make_tensor_value_info(name, TensorProto.FLOAT, None)
         for name in outputs
     ]
-    needed = set(outputs)
-    nodes = []
-    for node in reversed(graph.node):
-        if needed.intersection(node.output):
-            nodes.append(node)
-            needed.update(node.input)
-            needed.update(_inside(node))
+    nodes = _needed(graph.node, outputs)
+    needed = set(outputs).union(*map(_inputs, nodes))
     parts: list[tuple[Any, list[Any]]] = [
-        (graph.node, nodes[::-1]),
+        (graph.node, nodes),
         (graph.output, chosen),
         (graph.input, [item for item in graph.input if item.name in needed]),
         (graph.initializer, [item for item in graph.initializer if item.name in needed]),
@@ -527,15 +520,10 @@ def _keep(proto: "ModelProto", outputs: Sequence[str]) -> None:
         field.extend(copies)
 
 
-def _inside(node: Any) -> set[str]:
-    """Tensors that the graphs within a node may use."""
-    return {
-        name
-        for attribute in node.attribute
-        for graph in (attribute.g, *attribute.graphs)
-        for inner in graph.node
-        for name in (*inner.input, *_inside(inner))
-    }
+def _inputs(node: Any) -> set[str]:
+    """Tensors that a node uses, or the graphs within it may."""
+    graphs = [graph for one in node.attribute for graph in (one.g, *one.graphs)]
+    return set(node.input).union(*(_inputs(inner) for graph in graphs for inner in graph.node))
 
 
 def _fix(proto: "ModelProto", name: str, shape: Sequence[int]) -> None:
@@ -556,6 +544,4 @@ def _fix(proto: "ModelProto", name: str, shape: Sequence[int]) -> None:
             )
         dim.dim_value = size
     # Their sizes may follow from those that were open.
-    del proto.graph.value_info[:]
-    for output in proto.graph.output:
-        output.type.tensor_type.ClearField("shape")
+    _drop_shapes(proto)
