@@ -72,32 +72,19 @@ def moves_of(
         elements, count, size = elements * count, 1, size * count
     full, rest = divmod(elements, PIECE_ELEMENTS)
     step = PIECE_ELEMENTS * ELEMENT_BYTES
+    lengths = [PIECE_ELEMENTS] * full + [rest] * (rest > 0)
+    first = 0
     if count == 1 and full:
+        # The full pieces of one item are one move.
+        first = full
+        yield Move(source, target, step, step, PIECE_ELEMENTS, full)
+    for number, length in enumerate(lengths[first:], first):
         yield Move(
-            source=source,
-            target=target,
-            source_step=step,
-            target_step=step,
-            elements=PIECE_ELEMENTS,
-            pieces=full,
-        )
-    elif full:
-        for number in range(full):
-            yield Move(
-                source=source + number * step,
-                target=target + number * step,
-                source_step=source_step,
-                target_step=target_step,
-                elements=PIECE_ELEMENTS,
-                pieces=count,
-            )
-    if rest:
-        yield Move(
-            source=source + full * step,
-            target=target + full * step,
+            source=source + number * step,
+            target=target + number * step,
             source_step=source_step,
             target_step=target_step,
-            elements=rest,
+            elements=length,
             pieces=count,
         )
 

@@ -205,16 +205,10 @@ class Recurrent(KernelLayer):
         self, states: Sequence[Elements | Reals], zeros: Elements | Reals
     ) -> tuple[Elements | Reals, Elements | Reals]:
         """States before the first step: sequences x cells."""
-        named = dict(
-            zip(
-                filter(None, ("hidden" * bool(self.hidden), "kept" * bool(self.kept))),
-                states,
-                strict=True,
-            )
-        )
+        before = iter(states)
         hidden, cells = (
-            _columns(named[name]).reshape(-1, self.cells) if name in named else zeros
-            for name in ("hidden", "kept")
+            _columns(next(before)).reshape(-1, self.cells) if name else zeros
+            for name in (self.hidden, self.kept)
         )
         return hidden, cells
 
