@@ -426,12 +426,13 @@ class WindowLayer(MapLayer):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name, values, least in (
-            (self.window_name, self.taps, 1),
-            ("stride", self.steps, 1),
+        for name, values in (
+            (self.window_name, self.taps),
+            ("stride", self.steps),
+            ("dilation", self.gaps),
         ):
             for value in values:
-                CHECK.at_least(name, value, least)
+                CHECK.at_least(name, value, 1)
         for value in self.sides:
             CHECK.whole("padding", value)
             if not self.leaves_out:

@@ -72,11 +72,6 @@ class _Filter(WeightLayer, WindowLayer):
     def gaps(self) -> Size2:
         return size2(self.dilation)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for value in self.gaps:
-            CHECK.at_least("dilation", value, 1)
-
     def _real_sums(
         self, values: Reals, size: MapSize, parameters: RealParameters, *, inner: int | None
     ) -> Reals:
