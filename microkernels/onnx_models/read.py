@@ -75,7 +75,7 @@ _OPEN = -1
 _SMALL = 256
 #: Types of inputs, by their number in ONNX: real numbers of 32, 16 and 64 bits, and bfloat16;
 #: integers of 8, 16, 32 and 64 bits; truth values, which are the integers 0 and 1.
-_REALS = (1, 10, 11, 16)
+REALS = (1, 10, 11, 16)
 _INTEGERS = {2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 6: "int32", 7: "int64"} | {
     9: "bool", 12: "uint32", 13: "uint64"
 }  # fmt: skip
@@ -407,7 +407,7 @@ def _fix_batch(inputs: Iterable[Any], batch: int | None) -> list[str]:
         name = label(value.name)
         if not value.type.HasField("tensor_type"):
             raise ModelError(f"input {name} is not a tensor")
-        if value.type.tensor_type.elem_type not in (*_REALS, *_INTEGERS):
+        if value.type.tensor_type.elem_type not in (*REALS, *_INTEGERS):
             raise ModelError(
                 f"input {name} must be of a floating-point or an integer type, or of truth values"
             )

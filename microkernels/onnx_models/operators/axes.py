@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from math import prod
 
 import numpy as np
@@ -208,11 +209,7 @@ def _along(node: GraphNode, axes: list[int], make: Callable[[Value], Value]) -> 
 def softmax(node: GraphNode) -> Value:
     """Softmax."""
     axes = _softmax_axes(node, len(node.value().shape))
-
-    def make(value: Value) -> Value:
-        return node.apply(Normalize, value, operation="softmax")
-
-    return _along(node, axes, make)
+    return _along(node, axes, partial(node.apply, Normalize, operation="softmax"))
 
 
 def _weighted(node: GraphNode, value: Value, scale: Reals, shift: Reals) -> Value:

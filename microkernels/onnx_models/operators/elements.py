@@ -13,6 +13,7 @@ from microkernels.networks.network import INPUT, ElementWise
 from microkernels.nn.element_shape import SLOPE_FRACTION
 from microkernels.onnx_models.model import Value, to_maps
 from microkernels.onnx_models.node import GraphNode
+from microkernels.onnx_models.read import REALS
 
 from .arrange import index_of, rearranged, rows, straight
 from .linear import activate, scale_channels
@@ -342,10 +343,6 @@ def _squared(node: GraphNode, total: Value) -> tuple[str, str] | None:
     return (factors[0], factors[1]) if len(factors) == len(squares) else None
 
 
-#: Types of real numbers, by their number in ONNX.
-_REALS = (1, 10, 11, 16)
-
-
 def identity(node: GraphNode) -> Value:
     """Identity."""
     return node.value()
@@ -356,7 +353,7 @@ def cast(node: GraphNode) -> Value:
     integers = node.importer.graph.integers
     before, kind = (integers.get(name, "") for name in (node.inputs[0], node.output))
     supported = before and np.can_cast(before, kind) if kind else True
-    if not supported or (not kind and int(node.attribute("to", _REALS[0])) not in _REALS):
+    if not supported or (not kind and int(node.attribute("to", REALS[0])) not in REALS):
         raise node.refused("only casts to real numbers, and to wider integers, are supported")
     if before and not kind and node.importer.rounded:
         # Its map may not have any fraction bits.
