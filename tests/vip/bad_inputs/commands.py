@@ -1,5 +1,6 @@
 """The commands and their parameters as the command line knows them, and how to call each."""
 
+import inspect
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -13,6 +14,7 @@ from soc.generate.presets import PRESETS
 from synth.physical.devices import DEVICES, PLACED
 from synth.physical.targets import TARGETS
 from vip.cli.app import app
+from vip.cli.file_arguments import FileArguments
 
 #: Parameter that names a file to read -> its format, of one command or of all.
 _READ = {
@@ -24,9 +26,9 @@ _READ = {
     "cosim program program": "assembly",
     "trim programs": "assembly",
     "fit programs": "assembly",
-    "trim inputs": "arrays",
-    "trim calibrate": "arrays",
-    "trim profile": "profile",
+    "profile": "profile",
+    "calibrate": "arrays",
+    "inputs": "arrays",
     "power kernel": "assembly",
     "left_image": "picture",
     "right_image": "picture",
@@ -36,6 +38,9 @@ _READ = {
     "mrf segment picture": "picture",
     "mrf flow first": "picture",
     "mrf graph file": "arrays",
+    "mrf solve edges": "arrays",
+    "layout beside": "configuration",
+    "layout lef": "liberty",
     "mrf flow second": "picture",
     "seeds": "picture",
     "costs": "picture",
@@ -46,11 +51,8 @@ _READ = {
     "corner": "liberty",
     "nn check model": "onnx",
     "nn compile model": "onnx",
-    "nn compile calibrate": "arrays",
-    "nn run inputs": "arrays",
     "nn run folder": "compiled",
     "nn evaluate folder": "compiled",
-    "nn evaluate inputs": "arrays",
     "sweep specification": "sweep",
     "browser pyodide": "memory",
 }
@@ -154,6 +156,12 @@ class Command:
         return " ".join(self.words)
 
 
+def _reads(found: Any) -> bool:
+    """Whether the callback of a parameter is that of files to read."""
+    declared = inspect.getclosurevars(inspect.unwrap(found.callback)).nonlocals
+    return declared.get("declare") is FileArguments.reads
+
+
 def _kind(words: str, found: Any) -> dict[str, Any]:
     """Kind and detail of a parameter."""
     name = found.name
@@ -166,6 +174,9 @@ def _kind(words: str, found: Any) -> dict[str, Any]:
         return {"kind": "dump"}
     if name == "parameters":
         return {"kind": "address"}
+    for kind in (int, float):
+        if kind in parts:
+            return {"kind": kind.__name__, "least": found.min, "most": found.max}
     if exact in _FOLDERS:
         return {"kind": "folder"}
     if exact in _READ or name in _READ:
@@ -176,13 +187,10 @@ def _kind(words: str, found: Any) -> dict[str, Any]:
         return {"kind": "write", "detail": ".fst .vcd .json"}
     if name in _PICTURES or exact in _PICTURES:
         return {"kind": "write", "detail": ".png .svg"}
-    if Path in parts:
+    if Path in parts and not _reads(found):
         return {"kind": "write"}
     if exact in _NAMES or name in _NAMES:
         return {"kind": "name", "known": _NAMES.get(exact) or _NAMES[name]}
-    for kind in (int, float):
-        if kind in parts:
-            return {"kind": kind.__name__, "least": found.min, "most": found.max}
     raise AssertionError(f"vip {exact}: how to spoil this parameter is not said here")
 
 
