@@ -38,6 +38,8 @@ from .cache import fingerprint
 _CLASSES = "Vtop_classes.mk"
 _DEFINITION = re.compile(r"^(VM_\w+) = (\d+)$", re.MULTILINE)
 _LIBRARY = re.compile(r"^  (verilated\w*) ", re.MULTILINE)
+#: Encoding of what Verilator writes, which is not always UTF-8 for designs of mapped cells.
+_ANY_BYTES = "latin-1"
 _INCLUDE = re.compile(r'^#include "(.+)"', re.MULTILINE)
 
 
@@ -66,7 +68,7 @@ class SharedObjects:
         # The design's definitions change nothing in the library.
         kept = {name: [*common, name] for name in _LIBRARY.findall(classes)}
         for source in sources:
-            texts = [path.read_text() for path in _included(source, work)]
+            texts = [path.read_text(_ANY_BYTES) for path in _included(source, work)]
             # The others' values make no difference.
             used = [
                 f"{name}={value}"
@@ -96,7 +98,7 @@ def _included(source: Path, work: Path) -> list[Path]:
     others are those of tools."""
     files = [source]
     for path in files:
-        for name in _INCLUDE.findall(path.read_text()):
+        for name in _INCLUDE.findall(path.read_text(_ANY_BYTES)):
             places = ((path.parent / name).resolve(), work / name)
             file = next((place for place in places if place.is_file()), None)
             if file is not None and file not in files:
@@ -451,9 +453,7 @@ def _compile(design: Design, work: Path) -> None:
             make = ("make", "-j", str(min(_JOBS, os.cpu_count() or 1)), "-f", makefile)
             if design.blocks:
                 run(*make, "hier_verilation")
-            # One unit has these files last.
-            for path in work.rglob("*__Slow.cpp"):
-                write_file(path, _SLOW + path.read_text())
+            _mark_slow(work)
             shared = SharedObjects(work, models, _compiler(), parts)
             shared.lend()
             run(*make)
@@ -462,6 +462,12 @@ def _compile(design: Design, work: Path) -> None:
         full = full_folder(work, tempfile.gettempdir())
         reason = f"no space is left in {full}" if full else _first_error(log, error)
         raise BuildError(f"building {design.top} failed: {reason}") from error
+
+
+def _mark_slow(work: Path) -> None:
+    """Apply :data:`_SLOW` to Verilator's files of code that runs once; one unit has them last."""
+    for path in work.rglob("*__Slow.cpp"):
+        write_file(path, _SLOW.encode() + path.read_bytes())
 
 
 def _options(design: Design) -> list[str]:

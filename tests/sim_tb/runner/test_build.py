@@ -202,7 +202,7 @@ def test_objects_of_models_are_shared_by_designs_with_equal_headers(
         work.mkdir()
         definitions = f"VM_TIMING = {number}\nVM_TRACE = {definition}\n"
         (work / "Vtop_classes.mk").write_text(definitions)
-        (work / "ports.h").write_text(header)
+        (work / "ports.h").write_bytes(header.encode() + b"  // Any byte: \x93\n")
         shared = SharedObjects(work, [source], ["true"], ["-O1"])
         shared.lend()
         item = work / "model.o"
@@ -219,6 +219,13 @@ def test_objects_of_models_are_shared_by_designs_with_equal_headers(
     assert lent(5, "int b;") == "of b"
     (tmp_path / "near.h").write_text("int near;\n")
     assert lent(6, "int a;") == ""
+
+
+def test_files_of_verilator_may_have_any_bytes(tmp_path: Path) -> None:
+    (tmp_path / "Vtop__Slow.cpp").write_bytes(b"// \x93\n")
+    build_module._mark_slow(tmp_path)
+    text = (tmp_path / "Vtop__Slow.cpp").read_bytes()
+    assert text == b'#pragma GCC optimize ("O0")\n// \x93\n'
 
 
 #: A design without delays, another way to use the library.
