@@ -9,7 +9,7 @@ import numpy as np
 
 from microkernels.common.fixed_point import Reals
 from microkernels.networks.curves import Function
-from microkernels.networks.network import INPUT, ElementWise
+from microkernels.networks.network import ElementWise
 from microkernels.nn.element_shape import SLOPE_FRACTION
 from microkernels.onnx_models.model import Value, to_maps
 from microkernels.onnx_models.node import GraphNode
@@ -156,10 +156,7 @@ def combined(node: GraphNode, kind: str) -> Value:
         second, operation = node.curve(second, Function("reciprocal")), "multiply"
     if node.is_constant(0):
         return with_constant(node, operation, second, node.reals(0), first=True)
-    first = node.value()
-    if first.layer == second.layer != INPUT and node.importer.is_input(first):
-        raise node.refused("both inputs are the same input of the model")
-    return combine(node, operation, first, second)
+    return combine(node, operation, node.value(), second)
 
 
 def variadic(node: GraphNode, kind: str, *, mean: bool = False) -> Value:
