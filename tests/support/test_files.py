@@ -20,7 +20,7 @@ _OPENS = {
     "support/command.py": 1,
     "support/scratch.py": 1,
     "hdl/yosys.py": 2,
-    "sim_tb/runner/build.py": 1,
+    "sim_tb/runner/build.py": 2,
     "synth/layout/placer.py": 1,
     "vip/executor/executor.py": 1,
     "vip/models/folder.py": 1,
