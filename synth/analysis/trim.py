@@ -89,6 +89,10 @@ def _check_asked(subjects: Sequence[Subject], config: PeConfig, sizes: Sizes) ->
             f"address_bits must be at most the configuration's {config.address_bits}, "
             f"not {sizes.address_bits}"
         )
+    for subject in subjects:
+        at = subject.parameters or 0
+        if sizes.address_bits is not None and at >> sizes.address_bits:
+            raise TrimError(f"{sizes.address_bits} address bits do not reach parameters at {at:#x}")
 
 
 def _sized(config: PeConfig, needs: Needs, bounds: Sequence[Bound]) -> PeConfig:

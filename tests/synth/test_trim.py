@@ -295,6 +295,9 @@ def test_given_address_bits() -> None:
     assert {bound.name: bound.basis for bound in result.bounds}["address_bits"] == "given"
     with pytest.raises(TrimError, match="at most the configuration's 33, not 40"):
         trim(program, FULL, address_bits=40)
+    launched = Subject(program=program, parameters=1 << 20)
+    with pytest.raises(TrimError, match="20 address bits do not reach parameters at 0x100000"):
+        report(launched, FULL, sizes=Sizes(address_bits=20))
 
 
 @pytest.mark.parametrize(
