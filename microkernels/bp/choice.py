@@ -84,14 +84,14 @@ def plan_of(
         plans: list[Plan] = [matrix if matrix.variant.usual else VariantPlan.like(matrix)]
         if blocks:
             plans.append(FewPlan.like(matrix))
-        fitting = [one for one in plans if one.fits]
+        fitting = [one for one in plans if one.fits(engines.vault_bits)]
         if plan is None or (
             fitting
             and _least(fitting, grid, sums=sums is not False)
             < _least([plan], grid, sums=sums is not False and engines.pes > 1)
         ):
             plan = _fastest(fitting or plans[:1], grid)
-    ahead = None if sums is False else _ahead(plan)
+    ahead = None if sums is False else _ahead(plan, grid)
     if ahead is not None and (sums or _fastest([plan, ahead], grid) is ahead):
         return ahead
     if sums:
@@ -108,7 +108,7 @@ def plan_of(
 
 def _least(plans: list[Plan], grid: TileGrid, *, sums: bool) -> float:
     """Cycles per update of the fastest plan, or of the fastest with sums if they may be made."""
-    ahead = [_ahead(plan) for plan in plans] if sums else []
+    ahead = [_ahead(plan, grid) for plan in plans] if sums else []
     return min(plan.shared_cycles(grid) for plan in (*plans, *ahead) if plan is not None)
 
 
@@ -117,7 +117,7 @@ def _fastest(plans: list[Plan], grid: TileGrid) -> Plan:
     return min(plans, key=lambda plan: plan.shared_cycles(grid)) if len(plans) > 1 else plans[0]
 
 
-def _ahead(plan: Plan) -> Plan | None:
+def _ahead(plan: Plan, grid: TileGrid) -> Plan | None:
     """The kernel like ``plan`` with sums one axis ahead; None: there is none that fits."""
     result: Plan
     if isinstance(plan, Shifts):
@@ -125,7 +125,7 @@ def _ahead(plan: Plan) -> Plan | None:
         result = kind.like(plan, transform=plan.transform.flat, slots=SLOTS, lanes=lanes)
     else:
         result = SumPlan.like(plan)
-    return result if plan.variant.usual and result.fits else None
+    return result if plan.variant.usual and result.fits(grid.ring.vault_bits) else None
 
 
 def _by_shifts(
@@ -172,7 +172,7 @@ def _best(transform: Transform, matrix: MatrixPlan, grid: TileGrid, blocks: bool
             reasons.append(error)
             continue
         try:
-            plan.program(vault_bits=None)
+            plan.program(grid.ring.vault_bits)
         except KernelError as error:
             planned[lanes] = error
         else:

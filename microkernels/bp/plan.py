@@ -162,11 +162,10 @@ class Plan(ABC):
         """Bytes per element."""
         return element_type(self.bits).itemsize
 
-    @property
-    def fits(self) -> bool:
-        """Whether the vectors and the program fit an engine."""
+    def fits(self, vault_bits: int | None) -> bool:
+        """Whether the vectors and the program (:meth:`program`) fit an engine."""
         try:
-            self.program(vault_bits=None)
+            self.program(vault_bits)
         except KernelError:
             return False
         return True
@@ -311,12 +310,10 @@ class Shifts(Plan):
 def _program(plan: Plan, vault_bits: int | None) -> Program:
     shape = f"{plan.labels}x{plan.bits}"
     program = plan.builder(vault_bits).program(f"bp_m_{plan.stem}{shape}.s")
-    # With vaults the program has one more word.
-    words = len(program.words) + (vault_bits is None)
-    if words > plan.instruction_words:
+    if len(program.words) > plan.instruction_words:
         raise KernelError(
-            f"the program of {plan.means} for {plan.labels} labels of {plan.bits} bits has {words} "
-            f"words; an engine has room for {plan.instruction_words}"
+            f"the program of {plan.means} for {plan.labels} labels of {plan.bits} bits has "
+            f"{len(program.words)} words; an engine has room for {plan.instruction_words}"
         )
     return program
 

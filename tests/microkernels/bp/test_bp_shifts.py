@@ -198,6 +198,9 @@ def test_a_small_instruction_buffer_gets_a_shorter_program_or_the_matrix() -> No
     small = plan_of(one, "auto", ChipEngines(pes=1, instruction_words=512))
     assert isinstance(small, Shifts)
     assert len(small.program(None).words) < 512 < len(large.program(None).words)
+    words = len(large.program(None).words)
+    filled = plan_of(one, "auto", ChipEngines(pes=1, instruction_words=words))
+    assert len(filled.program(None).words) == words
     outputs, hazards = simulate(
         bp_job(one, 2, form="shifts", engines=ChipEngines(pes=1, instruction_words=512))
     )
